@@ -550,6 +550,20 @@ def test_a_minari_data_set_has_an_episode_a_seat(tmp_path: Path, monkeypatch: py
         to_minari(plan, "high_card/greedy-v0")
 
 
+@pytest.mark.filterwarnings("ignore:.*code_permalink")
+def test_a_minari_data_set_is_in_no_other_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    minari = pytest.importorskip("minari")
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    plan = Plan(HIGH_CARD, ("greedy",), 5)
+    rows = to_minari(plan, "high_card/greedy-v0")
+    monkeypatch.setattr(Plan, "play", lambda *_: pytest.fail("a game was played"))
+    for name in ("high_card/greedy-v0/more-v0", "high_card/greedy-v0/a/b/more-v0"):
+        with pytest.raises(ValueError, match=f"{name}: high_card/greedy-v0 is a Minari data set, in which"):
+            to_minari(plan, name)
+    assert minari.load_dataset("high_card/greedy-v0").total_steps == rows
+    assert [*minari.list_local_datasets()] == ["high_card/greedy-v0"]
+
+
 @pytest.mark.usefixtures("small_parts")
 @pytest.mark.filterwarnings("ignore:.*code_permalink")
 def test_an_unfinished_minari_data_set_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -575,7 +589,18 @@ def test_an_unfinished_minari_data_set_is_not_there(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize(
-    "name", ["", "greedy", "high_card/greedy", "a b-v0", "../greedy-v0", ".hidden/greedy-v0", "~-v"]
+    "name",
+    [
+        "",
+        "greedy",
+        "high_card/greedy",
+        "a b-v0",
+        "../greedy-v0",
+        ".hidden/greedy-v0",
+        "~-v",
+        "data/greedy-v0",
+        "x/data/greedy-v0",
+    ],
 )
 def test_names_of_minari_data_sets_are_checked_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str

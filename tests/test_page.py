@@ -13,6 +13,7 @@ import threading
 import urllib.request
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -323,6 +324,138 @@ def test_what_moves_cost(page: Any, game: Game, request: pytest.FixtureRequest) 
         entry.locator("button").click()
         page.wait_for_function(opinion)
         shot(page, "judged", game.name, size)
+
+
+def play_last(page: Any, times: int = 1) -> None:
+    """Play the last of the legal moves."""
+    for _ in range(times):
+        page.locator("#moves button:enabled").last.click()
+        page.wait_for_selector(READY)
+        assert page.get_attribute("#table", "data-state") == "yours"
+
+
+def undo(page: Any) -> None:
+    listed = page.locator("#log li").count()
+    page.click("#undo")
+    page.wait_for_function("before => document.querySelectorAll('#log li').length < before", arg=listed)
+    page.wait_for_selector(READY)
+
+
+@pytest.mark.mechanics
+def test_a_verdict_goes_with_its_move(page: Any, game: Game) -> None:
+    """What was judged of a move that is taken back is not said of the one that is played instead."""
+    sit_down(page, game, short_options(game))
+    page.select_option("#adviser", "search:64")
+    play_last(page, 2)
+    page.click("#step")
+    page.click("#judge")
+    page.wait_for_selector("#judged:has-text('Judged by search:64')", timeout=COMPILING)
+    kept = page.locator("#log li").first.inner_text()
+    assert page.locator("#log .cost").count() == 2
+    page.click("#step")
+    undo(page)
+    assert page.locator("#log .cost").count() == 1 and page.text_content("#judged") == ""
+    page.locator("#moves button:enabled").first.click()
+    page.wait_for_selector(READY)
+    for entry in page.locator("#log li").all()[1:]:
+        entry.locator("button").click()
+        entry.locator("button[aria-current=true]").wait_for()
+        assert not re.search(r" cost |judge|as good as", page.inner_text("#status"))
+    assert page.locator("#log li").first.inner_text() == kept and page.locator("#log .cost").count() == 1
+
+
+@pytest.mark.mechanics
+def test_a_review_ends_where_moves_are_taken_back(page: Any, game: Game) -> None:
+    """Also while the judge is at one of them; another review judges what is there then."""
+    sit_down(page, game, short_options(game))
+    page.select_option("#adviser", "search:64")
+    play_last(page, 2)
+    held: list[Any] = []
+    page.route("**/v1/judge*", lambda route: held.append(route))
+    page.click("#step")
+    with page.expect_request("**/v1/judge*"):
+        page.click("#judge")
+    page.click("#step")
+    undo(page)
+    page.unroute("**/v1/judge*")
+    held.pop().fulfill(json={"game": game.name, "opponent": "x", "seat": 0, "best": "x", "cost": 9.0, "error": 0.0})
+    page.wait_for_selector("#judge[aria-disabled=false]", state="attached")
+    assert not page.locator("#log .cost").count() and page.text_content("#judged") == ""
+    play_last(page)
+    page.click("#step")
+    page.click("#judge")
+    page.wait_for_selector("#judged:has-text('Judged by search:64: 2 choices')", timeout=COMPILING)
+
+
+@pytest.mark.mechanics
+def test_a_hint_for_a_table_that_was_left_disturbs_no_other_one(page: Any, game: Game) -> None:
+    held: list[Any] = []
+    for _ in range(2):
+        sit_down(page, game, short_options(game))
+        page.route("**/v1/advise", lambda route: held.append(route))
+        with page.expect_request("**/v1/advise"):
+            page.click("#hint")
+        page.unroute("**/v1/advise")
+        leave(page)
+    sit_down(page, game, short_options(game))
+    for one in held:
+        with suppress(playwright.Error):  # the page has given it up
+            one.fulfill(json={"game": game.name, "opponent": "x", "seat": 0, "moves": []})
+    page.wait_for_timeout(100)
+    assert not page.locator("#moves small").count() and not page.is_visible("#problem") and not is_grey(page, "#hint")
+
+
+@pytest.mark.mechanics
+def test_a_double_click_takes_back_one_move(page: Any, game: Game) -> None:
+    sit_down(page, game, short_options(game))
+    play_last(page)
+    listed = page.locator("#log li").count()
+    play_last(page)
+    page.locator("#undo").dblclick()
+    page.wait_for_function("before => document.querySelectorAll('#log li').length <= before", arg=listed)
+    page.wait_for_selector(READY)
+    page.wait_for_timeout(200)
+    assert page.locator("#log li").count() == listed and not page.is_visible("#problem")
+
+
+@pytest.mark.mechanics
+@pytest.mark.parametrize("way", ["without site data", "without room"])
+def test_what_only_remembers_may_fail(page: Any, game: Game, way: str) -> None:
+    page.add_init_script(
+        "Object.defineProperty(window, 'localStorage', { get() { throw new DOMException('no', 'SecurityError'); } });"
+        if way == "without site data"
+        else "Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError'); };"
+    )
+    page.reload()
+    made = []
+    page.on("response", lambda reply: made.append(reply) if reply.url.endswith("/v1/tables") else None)
+    sit_down(page, game, short_options(game))
+    play_last(page)
+    page.reload()  # the address has the seat
+    page.wait_for_selector(READY)
+    leave(page)
+    assert len(made) == 1 and not page.is_visible("#problem") and not page.is_visible("#unfinished")
+
+
+@pytest.mark.mechanics
+@pytest.mark.parametrize("button", ["#judge", "#hint", "#undo", "#help", "#moves button:enabled", "#first"])
+def test_a_server_that_is_away_is_told(page: Any, game: Game, button: str) -> None:
+    """And the page goes on once it is back."""
+    sit_down(page, game, short_options(game))
+    play_last(page)
+    if button in ("#judge", "#first"):
+        page.click("#step")
+    page.evaluate("() => { window.back = fetch; fetch = async () => { throw new TypeError('Failed to fetch'); }; }")
+    page.locator(button).first.click()
+    page.wait_for_selector('#problem:has-text("The server can\'t be reached.")', state="attached")
+    page.evaluate("() => { fetch = window.back; }")
+    if button == "#help":
+        page.keyboard.press("Escape")
+    elif button in ("#judge", "#first"):
+        page.click("#step")
+    page.wait_for_selector("#hint[aria-disabled=false]")
+    play_last(page)
+    assert not page.is_visible("#problem")
 
 
 def assert_compared(page: Any, game: Game, moves: list[dict[str, Any]]) -> None:

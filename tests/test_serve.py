@@ -730,6 +730,18 @@ def test_keep_alive(game: Game, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     asyncio.run(wait())
 
 
+def test_the_openapi_document_gives_whole_bounds(client: TestClient) -> None:
+    """Its numbers are floats, which the bound of a seed is not."""
+    text = client.get("/openapi.json").text
+    assert "uint64" in text and not re.search(r"[0-9]e[+-]?[0-9]", text)
+    for schema in client.get("/openapi.json").json()["components"]["schemas"].values():
+        if seed := schema.get("properties", {}).get("seed"):
+            kinds = seed.get("anyOf", [seed])
+            assert {"type": "integer", "format": "uint64"}.items() <= kinds[0].items() and "2 ** 64" in seed[
+                "description"
+            ]
+
+
 def test_the_openapi_page_names_nobody_else(client: TestClient) -> None:
     page = client.get("/docs")
     scripts = re.findall(r"(?:src|href)=\"([^\"]+)\"", page.text)

@@ -19,16 +19,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from benchmarks.serving import ENVIRONMENT
 from card_envs import GameRecord, replay
+from card_envs.__main__ import app as cli
 from card_envs.envs.aec import CardEnv
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent
 from card_envs.scaffold.high_card import GAME as TINY
 from card_envs.serve import _stdio as stdio_module
-from card_envs.serve._command import ANYWHERE, listen, make_seats, names_of
-from card_envs.serve._limits import Limits
+from card_envs.serve._command import ANYWHERE, listen, make_seats, names_of, with_files
+from card_envs.serve._limits import Limits, is_within, proxies_of
 from card_envs.serve._messages import STATUS
 from card_envs.serve._seats import Seats
 
@@ -473,6 +475,56 @@ def test_waiting_connections_keep_nobody_out(port: int) -> None:
     finally:
         for connection in held:
             connection.close()
+
+
+def test_one_client_behind_a_proxy_keeps_nobody_out(tmp_path: Path) -> None:
+    """The proxy's connections are many clients': what is limited is the requests that it forwards for one of them."""
+    seats = seats_of(tmp_path / "tables")
+    with serving(make_app(seats), ("127.0.0.1",)) as port:
+        table = json.dumps({"game": TINY.name, "players": [None, None]})
+        made = asked("POST /v1/tables", JSON, f"Content-Length: {len(table)}", body=table)
+        reply = strict(exchange(port, made).partition(b"\r\n\r\n")[2])
+        waits = f"GET {reply['seats'][1]['link']}?wait=30"
+        most = LIMITS.connections_per_client
+        held = [socket.create_connection(("127.0.0.1", port), timeout=30) for _ in range(most)]
+        try:
+            for connection in held:
+                connection.sendall(asked(waits, "X-Forwarded-For: 192.0.2.1"))
+            while seats.tables.find(reply["seats"][1]["token"])[0].waiting < most:
+                time.sleep(0.01)
+            for _ in range(5):
+                assert exchange(port, asked("GET /v1/games", "X-Forwarded-For: 192.0.2.2")).startswith(b"HTTP/1.1 200")
+                refused = exchange(port, asked("GET /v1/games", "X-Forwarded-For: 192.0.2.9, 192.0.2.1"))
+                assert refused.startswith(b"HTTP/1.1 503") and is_problem(strict(refused.partition(b"\r\n\r\n")[2]))
+                assert b"retry-after" in refused.lower()
+        finally:
+            for connection in held:
+                connection.close()
+        while seats.tables.find(reply["seats"][1]["token"])[0].waiting:
+            time.sleep(0.01)
+        assert exchange(port, asked("GET /v1/games", "X-Forwarded-For: 192.0.2.1")).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("proxy", ["nope", "", "*", "10.0.0.1/8", "127.0.0.1:80", "localhost", "10.0.0.0/33", " "])
+def test_proxies_have_addresses(proxy: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ValueError, match=f"proxy: expected an IP address or a network .*, got '{re.escape(proxy)}'"):
+        uvicorn_options(LIMITS, ("127.0.0.1", proxy))
+    done = CliRunner().invoke(cli, ["serve", "--proxy", proxy])
+    assert done.exit_code != 0 and "proxy: expected an IP address" in str(done.exception or done.output)
+
+
+def test_networks_of_proxies_are_believed() -> None:
+    for address, is_one in (("10.1.2.3", True), ("::1", True), ("11.0.0.1", False), ("fe80::1", False), ("", False)):
+        assert is_within(address, proxies_of(("10.0.0.0/8", "::1"))) == is_one
+
+
+def test_no_client_gets_all_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few files may be open."""
+    resource = pytest.importorskip("resource")
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, 1024))
+    monkeypatch.setattr(resource, "setrlimit", lambda *_: None)
+    found = with_files(Limits())
+    assert found.connections < 1024 and found.connections_per_client == found.connections // 2
 
 
 # JSON lines

@@ -10,6 +10,7 @@ import stat
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -110,6 +111,97 @@ def test_tables_that_are_overwritten_are_no_longer_deleted(tmp_path: Path) -> No
         seats.tables.expire()
         assert file.exists()
         seats.stop()
+
+    asyncio.run(serve())
+
+
+@pytest.fixture
+def clocks(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """The time of day, and the time that passes, in hours, as the tables see them; both stand still."""
+    clocks = SimpleNamespace(day=time.time() / 3600, passed=7.0)
+    seen = SimpleNamespace(time=lambda: 3600 * clocks.day, monotonic=lambda: 3600 * clocks.passed)
+    monkeypatch.setattr(tables_module, "time", seen)
+    return clocks
+
+
+@pytest.mark.parametrize("step", [72, -72, 24 * 365 * 30])
+def test_a_step_of_the_clock_deletes_no_table(step: float, clocks: SimpleNamespace, tmp_path: Path) -> None:
+    """Such as where a machine wakes up three days later: only hours count in which the server ran."""
+
+    async def serve() -> None:
+        seats = seats_of(tmp_path / "tables")
+        tokens = [sit_down(seats) for _ in range(2)]
+        used, left = (seats.tables.find(token)[0].name for token in tokens)
+        idle = seats.limits.idle_hours
+        clocks.day += step
+        seats.tables.expire()
+        assert seats.tables.idle() == [] and len(seats.tables) == 2
+        clocks.passed += idle - 1
+        clocks.day += idle - 1
+        await seats.position(tokens[0])
+        clocks.day -= 2 * step
+        clocks.passed += 2
+        clocks.day += 2
+        seats.tables.expire()
+        assert seats.tables._names == {used} and not (seats.tables.folder / f"{left}.jsonl").exists()
+        clocks.passed += idle
+        seats.tables.expire()
+        assert len(seats.tables) == 0
+        seats.stop()
+
+    asyncio.run(serve())
+
+
+@pytest.mark.parametrize("how", ["asks", "waits", "listens"])
+def test_who_waits_for_a_move_uses_the_table(how: str, clocks: SimpleNamespace, tmp_path: Path) -> None:
+    async def serve() -> None:
+        seats = seats_of(tmp_path / "tables")
+        token = sit_down(seats)
+        table, _ = seats.tables.find(token)
+        waiting = asyncio.create_task(seats._until(table, lambda: False, 30)) if how == "waits" else None
+        stream = seats.stream(token, None) if how == "listens" else None
+        if stream:
+            await anext(stream)
+        for _ in range(30):
+            clocks.passed += 0.9 * seats.limits.idle_hours
+            if how == "asks":
+                await seats.position(token)
+            await asyncio.sleep(0)
+            seats.tables.expire()
+            assert len(seats.tables) == 1 and not table.gone
+        if waiting:
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+        if stream:
+            await stream.aclose()  # type: ignore[attr-defined]
+            seats.tables.expire()
+            assert len(seats.tables) == 1
+        clocks.passed += 1.1 * seats.limits.idle_hours
+        seats.tables.expire()
+        assert len(seats.tables) == 0
+        seats.stop()
+
+    asyncio.run(serve())
+
+
+def test_a_machine_that_was_off_deletes_no_table_at_the_start(clocks: SimpleNamespace, tmp_path: Path) -> None:
+    """Of the time before, of which only files tell, no more counts than half of what a table may be idle."""
+
+    async def serve() -> None:
+        seats = seats_of(tmp_path / "tables")
+        tokens = [sit_down(seats) for _ in range(2)]
+        idle = seats.limits.idle_hours
+        seats.stop()
+        clocks.day += 24 * 365
+        again = seats_of(tmp_path / "tables")
+        again.tables.expire()
+        assert len(again.tables) == 2
+        clocks.passed += 0.4 * idle
+        await again.position(tokens[0])
+        clocks.passed += 0.2 * idle
+        again.tables.expire()
+        assert again.tables._names == {tokens[0][:16]}
+        again.stop()
 
     asyncio.run(serve())
 

@@ -22,7 +22,7 @@ from card_envs.game import Game
 from card_envs.record import GameRecord
 from tests.conftest import built_for_js, short_options
 from tests.test_js import PORTED
-from tests.test_page import READY, SIZES, browser, judge_record, leave, more, shot, sit_down
+from tests.test_page import COMPILING, READY, SIZES, browser, judge_record, leave, more, shot, sit_down
 
 JS = Path(__file__).parents[1] / "js"
 __all__ = ["browser"]  # a fixture
@@ -182,6 +182,45 @@ def test_pages_of_one_origin_keep_their_files(browser: Any, tmp_path: Path) -> N
         finally:
             context.close()
             server.shutdown()
+
+
+def test_a_full_cache_takes_no_file_away(browser: Any, tmp_path: Path) -> None:
+    """What is fetched later, such as the files of strong players, is there even where it can't be kept."""
+    (tmp_path / "index.html").write_text('<script>navigator.serviceWorker.register("sw.js")</script>')
+    (tmp_path / "strong").write_text("weights")
+    full = "Cache.prototype.put = async () => { throw new DOMException('full', 'QuotaExceededError'); };\n"
+    begins = f'{full}{BEGINS}1";\nconst FILES = ["./"];\n'
+    (tmp_path / MARK).write_text(begins + (JS / "page" / MARK).read_text())
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path))) as server:
+        threading.Thread(target=server.serve_forever).start()
+        page = browser.new_page()
+        try:
+            page.goto(f"http://127.0.0.1:{server.server_port}/")
+            page.wait_for_function("navigator.serviceWorker.controller !== null")
+            assert page.evaluate("fetch('strong').then((reply) => reply.text())") == "weights"
+        finally:
+            page.close()
+            server.shutdown()
+
+
+@pytest.mark.parametrize("game", [game for game in PORTED if game.is_solitaire], ids=lambda game: game.name)
+def test_a_hint_that_is_stopped_stops_no_review(page: Any, game: Game) -> None:
+    """Where there is a choice at every move: with one legal move, nobody thinks."""
+    sit_down(page, game, short_options(game))
+    for _ in range(2):
+        page.locator("#moves button:enabled").last.click()
+        page.wait_for_selector(READY)
+    page.select_option("#adviser", "champion")
+    page.click("#step")
+    page.click("#judge")
+    page.wait_for_selector("#judge[aria-disabled=true]")
+    page.click("#step")
+    page.click("#hint")
+    page.wait_for_timeout(100)  # the question is on its way
+    page.evaluate("document.getElementById('stop').click()")  # it shows itself after a second
+    page.wait_for_selector("#problem:has-text('Stopped.')")
+    page.click("#step")
+    page.wait_for_selector("#judged:has-text('Judged by champion')", state="attached", timeout=COMPILING)
 
 
 def test_offline(page: Any) -> None:

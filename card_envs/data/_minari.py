@@ -55,6 +55,9 @@ def to_minari(
     root = Path(minari.storage.get_dataset_path())
     if (root / dataset_id).exists():
         raise ValueError(f"{dataset_id}: there is a Minari data set of this name")
+    for parent in Path(dataset_id).parents:
+        if (root / parent / "data").is_dir():
+            raise ValueError(f"{dataset_id}: {parent} is a Minari data set, in which there can be no other one")
     with workers:
         # Complete, or not there at all: a part of a data set would trouble all programs that list them. Minari skips
         # hidden folders.
@@ -103,8 +106,8 @@ def _check_name(dataset_id: str) -> None:
 
     try:
         parse_dataset_id(dataset_id)
-        if any(part.startswith(".") for part in dataset_id.split("/")):
-            raise ValueError
+        if any(part.startswith(".") or part == "data" for part in dataset_id.split("/")):
+            raise ValueError  # Minari skips hidden folders, and takes one with a folder `data` for a data set
     except (ValueError, TypeError):  # TypeError: no version
         raise ValueError(
             f"out: expected the name of a Minari data set, such as NAME/OF-v0, got {short_repr(dataset_id)}"

@@ -94,7 +94,7 @@ def names_of(host: str, hosts: Sequence[str]) -> list[str]:
     return [*LOOPBACK, ANY_ADDRESS, own, own.partition(".")[0], f"{own.partition('.')[0]}.local", *hosts]
 
 
-def _with_files(limits: Limits) -> Limits:
+def with_files(limits: Limits) -> Limits:
     """Return the limits with as many connections as open files are permitted; ask the system for more."""
     try:
         import resource
@@ -107,9 +107,8 @@ def _with_files(limits: Limits) -> Limits:
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         connections = max(1, min(limits.connections, soft - SPARE_FILES))
-        return replace(
-            limits, connections=connections, connections_per_client=min(limits.connections_per_client, connections)
-        )
+        share = limits.connections_per_client * connections // limits.connections  # never all of them
+        return replace(limits, connections=connections, connections_per_client=max(1, share))
     return limits
 
 
@@ -150,7 +149,7 @@ def serve_http(
         server_header=False,
         timeout_graceful_shutdown=SECONDS_TO_END,
         timeout_keep_alive=SECONDS_TO_KEEP,
-        **uvicorn_options(_with_files(seats.limits), proxies),
+        **uvicorn_options(seats.limits, proxies),
     )
     server = Server(config, seats.end)
     host, port, *_ = listeners[0].getsockname()

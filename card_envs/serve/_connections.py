@@ -19,7 +19,7 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from card_envs.serve._limits import Limits, client_of
+from card_envs.serve._limits import Limits, Proxies, client_of, is_within, proxies_of
 from card_envs.serve._messages import RETRY_AFTER, Problem
 
 END_OF_HEAD = re.compile(rb"\n\r?\n")
@@ -37,11 +37,12 @@ class Connections:
 
     def admit(self, connection: Connection) -> bool:
         """Count a connection; return False if there are too many and none of them is idle."""
-        if self._number >= self.limits.connections:
+        is_full = self._number >= self.limits.connections
+        if is_full:
             crowd = max(self._by_client.values(), key=len)
         else:
             crowd = self._by_client.setdefault(connection.whose, {})
-        if self._number >= self.limits.connections or len(crowd) >= self.limits.connections_per_client:
+        if is_full or (len(crowd) >= self.limits.connections_per_client and not connection.is_of_proxy):
             idle = next((other for other in crowd if other.is_idle), None)
             if idle is None:
                 return False
@@ -65,6 +66,7 @@ class Connection(H11Protocol):
     """Uvicorn's protocol with limits."""
 
     others: ClassVar[Connections]
+    proxies: ClassVar[Proxies] = ()
     whose = ""
     _has_asked = False
     _is_refused = False
@@ -118,6 +120,11 @@ class Connection(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         self._refuse(400, Problem("bad_request", "this is not HTTP/1.1"))
+
+    @property
+    def is_of_proxy(self) -> bool:
+        """Return whether a proxy forwards the requests: these are limited by client, the connection is not."""
+        return is_within(self.client[0] if self.client else "", self.proxies)
 
     @property
     def is_idle(self) -> bool:
@@ -177,19 +184,20 @@ class Connection(H11Protocol):
         self.loop.call_later(LINGER, self.transport.abort)  # close after reading: a reset would lose the reply
 
 
-def bounded(limits: Limits) -> type[Connection]:
+def bounded(limits: Limits, proxies: Sequence[str] = ()) -> type[Connection]:
     """Return the protocol class of one server."""
 
     class Bounded(Connection):
         others = Connections(limits)
 
+    Bounded.proxies = proxies_of(proxies)
     return Bounded
 
 
 def uvicorn_options(limits: Limits, proxies: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the options for uvicorn; the proxies are believed whom they forward."""
+    """Return the options for uvicorn, which trusts the client address that these proxies forward."""
     return {
-        "http": bounded(limits),
+        "http": bounded(limits, proxies),
         "h11_max_incomplete_event_size": limits.head,
         "ws": "none",
         "proxy_headers": bool(proxies),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import logging
 import re
+from collections import Counter
 from collections.abc import Collection, Sequence
 from urllib.parse import urlsplit
 
@@ -14,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from card_envs.serve._limits import CLIENT, client_of
-from card_envs.serve._messages import Problem
+from card_envs.serve._messages import RETRY_AFTER, Problem
 
 log = logging.getLogger("card_envs.serve")
 
@@ -39,8 +40,21 @@ SAFE = ("GET", "HEAD", "OPTIONS")  # methods that change nothing
 class Door:
     """The outermost middleware. Uncaught exceptions become JSON, too."""
 
-    def __init__(self, app: ASGIApp, hosts: Collection[str], origins: Collection[str], root_path: str) -> None:
+    def __init__(
+        self, app: ASGIApp, hosts: Collection[str], origins: Collection[str], root_path: str, most: int
+    ) -> None:
+        """Let requests in.
+
+        Args:
+            app: what answers them.
+            hosts: names of this server.
+            origins: other web origins that may send requests.
+            root_path: path prefix behind a reverse proxy.
+            most: requests of a client that are answered at a time; behind a proxy, its connections do not limit them.
+        """
         self.app = app
+        self.most = most
+        self._answered: Counter[str] = Counter()  # requests being answered, by client
         self.hosts = [host.lower() for host in hosts]
         self.origins = [origin.lower() for origin in origins]
         self.root_path = root_path
@@ -49,7 +63,8 @@ class Door:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        CLIENT.set(client_of(scope["client"][0]) if scope.get("client") else "")
+        client = client_of(scope["client"][0]) if scope.get("client") else ""
+        CLIENT.set(client)
         self._put_under_root(scope)
         policy = DOCS_POLICY if scope["path"] == self.root_path + DOCS else POLICY
         extra = {**HEADERS, "Content-Security-Policy": policy}
@@ -63,8 +78,9 @@ class Door:
                 message["headers"] = [*message["headers"], *added]
             await send(message)
 
+        self._answered[client] += 1
         try:
-            refusal = self._refusal(scope)
+            refusal = self._refusal(scope, client)
             if refusal is None:
                 await self.app(scope, receive, with_headers)
                 return
@@ -73,6 +89,10 @@ class Door:
             if started:
                 raise
             refusal = JSONResponse(Problem("failed", "the server failed; its log has more").as_dict(), 500)
+        finally:
+            self._answered[client] -= 1
+            if not self._answered[client]:
+                del self._answered[client]
         await refusal(scope, receive, with_headers)
 
     def _put_under_root(self, scope: Scope) -> None:
@@ -84,8 +104,10 @@ class Door:
             scope["path"] = self.root_path + scope["path"]
             scope["raw_path"] = self.root_path.encode() + scope.get("raw_path", b"")
 
-    def _refusal(self, scope: Scope) -> JSONResponse | None:
+    def _refusal(self, scope: Scope, client: str) -> JSONResponse | None:
         """Return the reply to a refused request, or None."""
+        if self._answered[client] > self.most:
+            return _told(503, Problem("busy", f"{self.most} requests of this client are being answered; try again"))
         method, headers = scope["method"], Headers(scope=scope)
         if "\0" in scope["path"]:  # invalid in file names
             return _told(404, Problem("unknown", "Not Found"))
@@ -111,7 +133,7 @@ class Door:
 
 
 def _told(status: int, problem: Problem) -> JSONResponse:
-    return JSONResponse(problem.as_dict(), status)
+    return JSONResponse(problem.as_dict(), status, {"Retry-After": RETRY_AFTER} if status == 503 else None)
 
 
 def _place(origin: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -16,6 +16,7 @@ from card_envs._processes import cores
 from card_envs.serve._messages import Problem
 
 Answer = TypeVar("Answer")
+Proxies = Sequence[ipaddress.IPv4Network | ipaddress.IPv6Network]
 Queue = tuple[str, ...]  # name of a queue: the client, the purpose, and further subdivisions
 
 MOST_REMEMBERED = 10_000  # most queues whose last turn is remembered
@@ -33,6 +34,33 @@ def client_of(address: str) -> str:
     return str(found)
 
 
+def proxies_of(addresses: Sequence[str]) -> Proxies:
+    """Return addresses and networks of proxies. Raises ValueError for anything else."""
+    try:
+        return [ipaddress.ip_network(address) for address in addresses]
+    except ValueError:
+        wrong = next(address for address in addresses if not _is_network(address))
+    why = "; if any address were trusted, clients could name others as themselves" if wrong == "*" else ""
+    raise ValueError(f"proxy: expected an IP address or a network such as 10.0.0.0/8, got {wrong!r:.80}{why}")
+
+
+def _is_network(address: str) -> bool:
+    try:
+        ipaddress.ip_network(address)
+    except ValueError:
+        return False
+    return True
+
+
+def is_within(address: str, proxies: Proxies) -> bool:
+    """Return whether an address is one of the proxies'."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    return any(found in network for network in proxies)
+
+
 @dataclass(frozen=True)
 class Limits:
     """Limits on memory and time.
@@ -48,7 +76,7 @@ class Limits:
         searches: threads for slow opponents.
         waiting: queued requests for advice; beyond that, the client with the most is refused.
         connections: open at the same time.
-        connections_per_client: of these.
+        connections_per_client: of these, or of the requests that a proxy forwards for a client.
         head: bytes of a request's first line and headers.
         patience: seconds for a request to arrive, or for a reply to be read, before the connection is closed.
     """

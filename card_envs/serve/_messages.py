@@ -6,7 +6,7 @@ import math
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema, model_validator
 
 STATUS = {
     "unknown": 404,
@@ -115,7 +115,8 @@ class Reply(BaseModel):
 GameName = Annotated[str, Field(max_length=64, description="as `/v1/games` lists it")]
 OpponentName = Annotated[str, Field(max_length=200, description="as `/v1/opponents` lists it, without the game")]
 Seconds = Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)]
-Seed = Annotated[int, Field(ge=0, lt=1 << 64)]
+# FastAPI writes bounds as floats: 2 ** 64 would be 1.8446744073709552e+19.
+Seed = Annotated[int, Field(ge=0, lt=1 << 64), WithJsonSchema({"type": "integer", "format": "uint64"})]
 Wait = Annotated[float, Field(ge=0, le=30, description="seconds to wait for the seat's turn or the end")]
 Turn = Annotated[int, Field(ge=0, description="moves played so far")]
 
@@ -125,7 +126,7 @@ class AdviseRequest(Request):
     opponent: OpponentName = "greedy"
     view: Annotated[dict[str, Any], Field(description="see `/v1/games/{game}/schema`")]
     seconds: Seconds | None = Field(default=None, description="for a search; the server's own limit holds besides")
-    seed: Seed = Field(default=0, description="of what a search draws")
+    seed: Seed = Field(default=0, description="of what a search draws, 0 to 2 ** 64 - 1")
 
 
 class JudgeRequest(AdviseRequest):
@@ -147,7 +148,8 @@ class TableRequest(Request):
         default="nothing", description='what watchers see before the end: "public": moves and scores, but no cards'
     )
     seed: Seed | None = Field(
-        default=None, description="of the deals and of what players draw; only where the server allows it"
+        default=None,
+        description="of the deals and of what players draw, 0 to 2 ** 64 - 1; only where the server allows it",
     )
     deal: dict[str, Any] | None = Field(
         default=None, description="as `reset` takes it; only where the server allows it"

@@ -207,6 +207,8 @@ class Seats:
             self._streams += Counter()  # drops clients with zero streams
             table.streams -= not watching
             table.watchers -= watching
+            if not watching:
+                self.tables.use(table)
 
     async def bring(self, token: str) -> None:
         """Read the table of a token, if necessary, in a thread: a long game takes a second.
@@ -232,6 +234,7 @@ class Seats:
 
     def _find(self, token: str) -> tuple[SeatedTable, int]:
         table, seat = self.tables.find(token)
+        self.tables.use(table)
         self._go_on(table)  # after a restart, it may be an opponent's turn
         return table, seat
 

@@ -20,7 +20,7 @@ import stat
 import time
 from collections import OrderedDict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -37,6 +37,7 @@ TOKEN = re.compile(r"([0-9a-f]{16})[0-9a-f]{32}")  # a table's name, then the se
 FILE = re.compile(r"([0-9a-f]{16})\.jsonl")
 LOCK = ".lock"
 MAX_HEADER = 1 << 20  # bytes
+NOTED_EVERY = 60.0  # seconds, after which a further use is noted on disk
 WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -58,6 +59,13 @@ class Header(BaseModel):
     seconds: float
     watch: Literal["nothing", "public"] = "nothing"  # what watchers see before the end
     watcher: str = ""  # SHA-256 of their token, "" at tables from before there were any
+
+
+class Use(NamedTuple):
+    """The last use of a table by this server: when, by its own clock, and the time that its file has since."""
+
+    at: float
+    file_time: int
 
 
 class SeatedTable:
@@ -102,7 +110,12 @@ class SeatedTable:
 
 
 class Tables:
-    """All tables of a folder; the most recently used ones are also in memory."""
+    """All tables of a folder; the most recently used ones are also in memory.
+
+    How long a table was not used is told by a clock that runs while this server does, whatever is done to the time of
+    day, and not while the machine sleeps. Of the time before, which only files tell, at most half of the idle time
+    counts: nobody could use a table while no server ran.
+    """
 
     def __init__(self, folder: Path, limits: Limits) -> None:
         """Open the folder, which is created for its owner only if missing.
@@ -129,6 +142,10 @@ class Tables:
         self._closed = False
         files = [file for file in folder.iterdir() if FILE.fullmatch(file.name)]
         self._names = {file.stem for file in files if _is_table(file)}
+        self._from_before = frozenset(self._names)
+        self._used: dict[str, Use] = {}
+        self._began = time.time()
+        self._offset = self._began - time.monotonic()
         self._live: OrderedDict[str, SeatedTable] = OrderedDict()
 
     def close(self) -> None:
@@ -219,6 +236,19 @@ class Tables:
         for table in self._live.values():
             table.notify()
 
+    def use(self, table: SeatedTable) -> None:
+        """Note that a person uses a table, if only to wait."""
+        used = self._used.get(table.name)
+        if not table.gone and not self._closed and (used is None or self._now() - used.at > NOTED_EVERY):
+            path = self._path(table.name)
+            with contextlib.suppress(OSError):
+                os.utime(path, follow_symlinks=os.utime not in os.supports_follow_symlinks)
+                self._used[table.name] = Use(self._now(), path.lstat().st_mtime_ns)
+
+    def _now(self) -> float:
+        """Return the time of day of a clock that was right at the start and only counts since."""
+        return self._offset + time.monotonic()
+
     def expire(self) -> None:
         """Delete tables that have been idle for too long, except those with a client."""
         for name in self.idle():
@@ -231,7 +261,7 @@ class Tables:
     def expire_one(self, name: str) -> None:
         """Delete a table unless it was used meanwhile, has a client, or is gone."""
         table = self._live.get(name)
-        if not self._is_idle(name) or (table and table.streams):
+        if not self._is_idle(name) or (table and (table.streams or table.waiting or table.thinking)):
             return
         if not _is_table(self._path(name)):
             self._names.discard(name)
@@ -242,12 +272,19 @@ class Tables:
 
     def _is_idle(self, name: str) -> bool:
         try:
-            return self._path(name).lstat().st_mtime < time.time() - 3600 * self.limits.idle_hours
+            file_time = self._path(name).lstat().st_mtime_ns
         except OSError:
             return False
+        longest, used, last = 3600 * self.limits.idle_hours, self._used.get(name), file_time / 1e9
+        if used is not None and used.file_time == file_time:
+            last = used.at
+        elif name in self._from_before:
+            last = max(last, self._began - longest / 2)
+        return self._now() - last > longest
 
     def _delete(self, name: str) -> None:
         self._names.discard(name)
+        self._used.pop(name, None)
         self._path(name).unlink(missing_ok=True)
 
     def _path(self, name: str) -> Path:
@@ -286,6 +323,7 @@ class Tables:
                 if os.write(handle, data) != len(data):
                     os.ftruncate(handle, size)
                     raise OSError("the disk is full")
+                self._used[name] = Use(self._now(), os.fstat(handle).st_mtime_ns)
             finally:
                 os.close(handle)
         except OSError as error:

@@ -75,7 +75,9 @@ def make_app(seats: Seats, origins: Sequence[str] = (), hosts: Sequence[str] = (
     app.add_middleware(GZipMiddleware, minimum_size=4096)  # drawings compress to a tenth
     if origins:
         app.add_middleware(CORSMiddleware, allow_origins=list(origins), allow_methods=["*"], allow_headers=["*"])
-    app.add_middleware(Door, hosts=hosts, origins=origins, root_path=root_path)
+    app.add_middleware(
+        Door, hosts=hosts, origins=origins, root_path=root_path, most=seats.limits.connections_per_client
+    )
     app.add_exception_handler(Problem, _tell_problem)
     app.add_exception_handler(RequestValidationError, _tell_malformed)
     app.add_exception_handler(HTTPException, _tell_http)

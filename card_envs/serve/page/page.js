@@ -335,8 +335,8 @@ function worth(one, best) {
 /** Show how long a wait has lasted, and the button that ends one for a hint. */
 function tick() {
   const waits = !$("table").hidden && (thinking || $("table").dataset.state === "waiting");
-  waitingSince = waits ? waitingSince || Date.now() : 0;
-  const seconds = waits ? Math.floor((Date.now() - waitingSince) / 1000) : 0;
+  waitingSince = waits ? waitingSince || performance.now() : 0;
+  const seconds = waits ? Math.floor((performance.now() - waitingSince) / 1000) : 0;
   $("clock").textContent = seconds ? `${seconds} s` : "";
   $("stop").hidden = !(thinking && seconds);
 }
@@ -574,14 +574,14 @@ function dressed(text) {
 
 function tap(name) {
   const home = homeward(name);
-  if (home && name === picked && Date.now() - pickedAt < DOUBLE) return void move(home);
+  if (home && name === picked && performance.now() - pickedAt < DOUBLE) return void move(home);
   const moves = Object.entries(gestures()).filter(([, [source]]) => source);
   const meant = moves.find(([, [source, target]]) => picked && source === picked && target === name);
   const own = moves.filter(([, [source]]) => source === name);
   if (meant && name !== picked) return void move(meant[0]);
   if (own.length === 1 && !picked) return void move(own[0][0]);
   picked = own.length && name !== picked ? name : "";
-  pickedAt = Date.now();
+  pickedAt = performance.now();
   if (picked && own.length === 1) return void move(own[0][0]);
   mark();
   $("question").textContent = picked
