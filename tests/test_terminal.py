@@ -194,10 +194,10 @@ def test_hints_of_searches_name_the_best_move_first_and_say_why_not_another(
     decisions = decisions_at(game, env.states)
     policy = load_opponent("search:64", game)
     assert env.move_text(int(policy.act(decisions, np.random.default_rng(0))[0])) == best.move and best.probability == 1
-    expecting = f"search:64 would play {best.move}, expecting about {best.margin:+.1f} {game.margin_unit}."
+    expecting = f"search:64 would play {best.move}, expecting about {best.margin:+z.1f} {game.margin_unit}."
     assert expecting in " ".join(shown.split())
     for one in others[:9]:
-        figures = f"    {one.move}: {one.difference:+.1f}"
+        figures = f"    {one.move}: {one.difference:+z.1f}"
         assert figures in shown
         assert one.dropped == (one.worlds < best.worlds) == (f"{figures}, dropped after" in shown)
 
