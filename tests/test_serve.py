@@ -252,7 +252,7 @@ def test_events_follow_the_game(game: Game, tmp_path: Path) -> None:
 
 @pytest.mark.mechanics
 def test_moves_that_replace_others_are_told(game: Game, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever waits while moves are taken back learns all that stands in their place."""
+    """Those who wait while moves are taken back learn all that stands in their place."""
 
     async def wait() -> None:
         seats = seats_of(game, tmp_path)
