@@ -377,7 +377,7 @@ def test_opponents_at_tables_know_what_their_seat_knows(game: Game, seed: int) -
         if is_timed(game, name):
             continue
         opponent = load_opponent(name, game)
-        one, other = (choose(opponent.within(60.0), episode, 7)() for episode in episodes)
+        one, other = (choose(opponent.within(1e6), episode, 7)() for episode in episodes)  # never cut short
         assert one == other, name
 
 
