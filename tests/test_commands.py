@@ -21,12 +21,16 @@ from card_envs import _bench as bench
 from card_envs.__main__ import app
 from card_envs.compare import _waiting as waiting
 from card_envs.compare._contest import Contest, play_contest
+from card_envs.compare._report import on_one_line, percent
+from card_envs.compare.estimates import Estimate
 from card_envs.compare.pairs import join
 from card_envs.envs.aec import CardEnv
 from card_envs.games import GAMES
 from card_envs.opponents import opponent_names
+from card_envs.opponents.policy import ActionValue
 from card_envs.options import UnknownOption
 from card_envs.scaffold.high_card import GAME
+from card_envs.terminal._narration import compared
 from tests.conftest import command_parameters
 
 ROOT = Path(__file__).parents[1]
@@ -279,3 +283,19 @@ def test_the_pictures_warnings_have_no_path(tmp_path: Path, capsys: pytest.Captu
     save_picture(figure, tmp_path / "picture.png", 50)
     said = capsys.readouterr().err
     assert "picture.png: Glyph 26085" in said and ".py:" not in said and "Warning" not in said
+
+
+def test_figures_that_round_to_zero_have_no_minus() -> None:
+    none = Estimate(-0.00001, -0.00002, -0.000001)
+    move = ActionValue("A", 0.5, worlds=1, difference=-0.001, difference_error=0.5)
+    shown = [percent(none), on_one_line(Estimate(-0.001, -0.5, 0.5), False), compared(move)]
+    shown += [on_one_line(Estimate(-0.0, -0.0, -0.0), False)]
+    assert shown == [
+        "0.00 %\n0.00 to 0.00",
+        "0.0 ±0.5",
+        "+0.0 ± 0.5",
+        "0",
+    ]
+    for folder in ("card_envs", "training"):
+        for file in (ROOT / folder).rglob("*.py"):
+            assert not re.search(r"\{[^{}\n]*:\+\.\d", file.read_text(encoding="utf-8")), file

@@ -166,7 +166,7 @@ def test_compare_ends_with_an_error(capsys: pytest.CaptureFixture[str], monkeypa
     with pytest.raises(SystemExit) as caught:
         main()
     assert caught.value.code == 2
-    assert "policy" in capsys.readouterr().out
+    assert "policy" in capsys.readouterr().err
 
 
 def test_environments_hand_out_their_own_arrays_only_once(game: Game) -> None:
