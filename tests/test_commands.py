@@ -30,7 +30,7 @@ from card_envs.opponents import opponent_names
 from card_envs.opponents.policy import ActionValue
 from card_envs.options import UnknownOption
 from card_envs.scaffold.high_card import GAME
-from card_envs.terminal._narration import compared
+from card_envs.terminal._narration import hint_text
 from tests.conftest import command_parameters
 
 ROOT = Path(__file__).parents[1]
@@ -287,13 +287,13 @@ def test_the_pictures_warnings_have_no_path(tmp_path: Path, capsys: pytest.Captu
 
 def test_figures_that_round_to_zero_have_no_minus() -> None:
     none = Estimate(-0.00001, -0.00002, -0.000001)
-    move = ActionValue("A", 0.5, worlds=1, difference=-0.001, difference_error=0.5)
-    shown = [percent(none), on_one_line(Estimate(-0.001, -0.5, 0.5), False), compared(move)]
+    moves = [ActionValue(name, 0.5, -0.001, worlds=1, difference=-0.001) for name in "AB"]
+    shown = [percent(none), on_one_line(Estimate(-0.001, -0.5, 0.5), False), hint_text(GAME, "she", moves)]
     shown += [on_one_line(Estimate(-0.0, -0.0, -0.0), False)]
     assert shown == [
         "0.00 %\n0.00 to 0.00",
         "0.0 ±0.5",
-        "+0.0 ± 0.5",
+        "she would play A, expecting about +0.0 points. The others, compared with it:\n    B: +0.0",
         "0",
     ]
     for folder in ("card_envs", "training"):
