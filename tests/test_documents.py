@@ -72,7 +72,7 @@ def test_commands_run(line: str, folder: Path) -> None:
     if {"training.train", "train"} & set(words):
         extra = SHORT
     if "compare" in words:
-        extra = ["--pairs", "3"]
+        extra = ["--pairs", "3", *["--review", "20"] * ("--review" in words)]
     if "solve" in words:
         extra = ["--packs", "2"]
     if "generate" in words:
