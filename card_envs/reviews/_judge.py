@@ -161,7 +161,7 @@ class MoveJudge:
         return int(min(self.worlds, max(affordable, LEAST_WORLDS)))
 
     def _position(self, decisions: Decisions) -> tuple[NDArray[Any], UInt64s]:
-        """Return [1] the State of a decision, its hidden part redrawn, and [1] a key that depends on what is seen alone."""
+        """Return [1] the State of a decision, its hidden part redrawn, and [1] a key of what the seat sees."""
         states = decisions.worlds(np.random.default_rng(0), 1)[:, 0].copy()
         return states, np.array([self._loop(key_of_position)(states, self._scratch)], np.uint64)
 
