@@ -104,9 +104,9 @@ class MoveJudge:
         """Compile or load what `cost` needs at any position of the game."""
         _, decisions = decision_of(self.opponent.game, view)
         states, key = self._position(decisions)
-        one, other = (self._line(states, int(action), decisions) for action in np.flatnonzero(decisions.mask[0])[:2])
+        one, other = (self._line(states, int(action)) for action in np.flatnonzero(decisions.mask[0])[[0, -1]])
         self._own_line(decisions, states)
-        self._loop(moves_on)(states, int(one[0]), self._scratch)
+        self._scratch.states[0] = states[0]  # where a move is due in any case
         self._loop(joins)(states, one, self._scratch)
         self._turns.search_worlds(decisions, states, key)
         tried = self._turns.try_lines(states, np.stack([one, other])[None], key, 2)
@@ -124,7 +124,11 @@ class MoveJudge:
 
         Returns:
             [n] actions, [n] costs in the game's `margin_unit`, [n] errors; both are 0 where the moves come to the same.
+
+        Raises:
+            IllegalMove: one of the moves is.
         """
+        played = decisions.check(played, "a move to judge")
         keys = rng.integers(0, 1 << 64, len(decisions), np.uint64)
         best, costs, errors = np.zeros(len(decisions), np.int64), *np.zeros((2, len(decisions)))
         for i, action in enumerate(played.tolist()):
@@ -145,7 +149,7 @@ class MoveJudge:
             return best, 0.0, 0.0
         if self._loop(moves_on)(states, played, self._scratch) and self._loop(joins)(states, line, self._scratch):
             return best, 0.0, 0.0
-        lines = np.stack([line, self._line(states, played, decisions)])[None]
+        lines = np.stack([line, self._line(states, played)])[None]
         tried = self._turns.try_lines(states, lines, keys, self._num_worlds(states, lines, keys))
         found = np.zeros(2)
         self._loop(write_cost)(states, tried.stats, best, played, found)
@@ -177,9 +181,9 @@ class MoveJudge:
             action = int(macro[0])
         else:
             action = int(moves_of(policy, decisions, np.random.default_rng(key))[0])
-        return self._line(states, action, decisions)
+        return self._line(states, action)
 
-    def _line(self, states: NDArray[Any], action: int, decisions: Decisions) -> Macro:
+    def _line(self, states: NDArray[Any], action: int) -> Macro:
         """Return [L] the best line of the turn that begins with an action."""
         line = np.full(MAX_LENGTH, NO_ACTION, np.int16)
         line[0] = action
