@@ -35,7 +35,7 @@ from card_envs.opponents.search import SearchPolicy
 from card_envs.opponents.search._decide import new_workspace
 from card_envs.opponents.search._parts import MAX_ACTIONS, RESOLUTION, leaf_value, roll_out
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
-from tests.conftest import games_under_test, positions, redealt, some
+from tests.conftest import games_under_test, positions, redealt, some, untrained
 
 PLANNING = [game for game in games_under_test() if game.planner is not None]
 each_planner = pytest.mark.parametrize("game", PLANNING, ids=lambda game: game.name)
@@ -329,6 +329,18 @@ def test_a_share_of_a_result_comes_from_the_end(game: Game) -> None:
         assert both == pytest.approx(0.75 * asked + 0.25 * ended, abs=2 / RESOLUTION)
         differ += asked != ended
     assert differ > 10
+
+
+def test_copies_within_a_time_have_plans_of_their_own(game: Game) -> None:
+    """Tables of a server share no memory."""
+    if game.planner is None:
+        pytest.skip("there is no planner for this game")
+    policy = untrained(game, NTuplePolicy, [])
+    one, other = policy.within(1.0), policy.within(1.0)
+    decisions = decisions_at(game, some(positions(game), 20))
+    played = one.act(decisions, np.random.default_rng(0))
+    np.testing.assert_array_equal(played, other.act(decisions, np.random.default_rng(0)))
+    assert len({id(each.plans) for each in (policy, one, other)}) == 3 and not policy.plans.actions
 
 
 def test_where_there_is_no_planner() -> None:

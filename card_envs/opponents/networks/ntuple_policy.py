@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, ClassVar
 
 import numpy as np
@@ -61,6 +62,12 @@ class NTuplePolicy(TrainedPolicy):
 
     def act(self, decisions: Decisions, rng: np.random.Generator) -> Int64s:
         return super().act(decisions, rng) if self.sampled else self.plans.act(decisions, self._plan)
+
+    def within(self, seconds: float, threads: int = 1) -> NTuplePolicy:
+        """Return the same policy with plans of its own; its time has a bound anyway. See `Policy`."""
+        twin = copy(self)
+        twin.plans = PlanCache(self.game)
+        return twin
 
     def reset(self) -> None:
         """Forget plans; see `Policy`."""
