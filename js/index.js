@@ -269,10 +269,10 @@ class Table {
     const { start, signal } = this.#checked(player, asking);
     const { engine } = this.game;
     if (!engine.player(player).searches) throw new Error(`${player} does not search, so it can't judge`);
-    const action = this.#actionOf(move);
-    const given = [this.#bytes.slice(), player, mix(start + 1n), action];
+    const asked = this.copy(); // the answer is about this position, whatever is played meanwhile
+    const given = [asked.#bytes, player, mix(start + 1n), this.#actionOf(move)];
     const { best, cost, error } = await thinker.ask(engine, "judge", given, signal);
-    return { best: this.#text(best), cost, error };
+    return { best: asked.#text(best), cost, error };
   }
 
   /** Return the move that a player plays. What it planned before is played on, without asking again. */

@@ -53,6 +53,11 @@ class Table {
     if (preset === "broken" || !Number.isSafeInteger(seed)) throw new Error(`${preset} failed`);
     return { move: "2", moves: ["2", "1"].map((move) => ({ move, margin: null, probability: 0.5 })) };
   }
+
+  async judge(preset, move, asking) {
+    const { move: best } = await this.advise(preset, asking);
+    return { best, cost: Number(move !== best), error: 0 };
+  }
 }
 
 export const GAMES = ["back_alley", "russian_bank", "big_ben"];

@@ -44,6 +44,25 @@ for (const name of ["back_alley", "russian_bank", "big_ben"]) {
     }
   });
 
+  test(`${name}: what moves cost`, async () => {
+    const game = await load(name);
+    const table = game.deal({ seed: 4 });
+    table.play(table.legal().at(-1));
+    const before = table.view();
+    const costs = await Promise.all(table.legal().map((move) => table.judge("strong", move, { seed: 1 })));
+    const [{ best }] = costs;
+    assert.deepEqual(await table.judge("strong", best, { seed: 2 }), { best, cost: 0, error: 0 });
+    assert.deepEqual(await table.judge("strong", table.legal()[0], { seed: 1 }), costs[0]);
+    for (const one of costs) {
+      assert.equal(one.best, best);
+      assert.ok(Number.isFinite(one.cost) && one.error >= 0 && (one.error > 0 || one.cost === 0));
+    }
+    assert.ok(costs.some(({ error }) => error > 0));
+    await assert.rejects(table.judge("small", best), /small does not search, so it can't judge/);
+    await assert.rejects(table.judge("strong", "nothing"), /"nothing" is not a legal move now/);
+    assert.deepEqual(table.view(), before);
+  });
+
   test(`${name}: what is wrong is said`, async () => {
     const game = await load(name);
     const table = game.deal({ seed: 1 });

@@ -10,7 +10,7 @@ platform.newWorker = () => {
   const worker = { sent: [], isHeld: true, isStopped: false };
   workers.push(worker);
   return {
-    send: (message) => worker.sent.push(message.player),
+    send: (message) => worker.sent.push(message.given[0]),
     listen: (heard, failed) => {
       Object.assign(worker, { answer: (found) => heard({ found }), fail: (problem) => heard({ problem }), heard, failed });
     },
@@ -30,7 +30,7 @@ function ask(thinker, ...names) {
   return names.map((player) => {
     const stop = new AbortController();
     const one = { stop: () => stop.abort(new Error(`${player} stopped`)), ended: "" };
-    thinker.advise(engine, new Uint8Array(1), player, [1n, 2n], stop.signal).then(
+    thinker.ask(engine, "advise", [player], stop.signal).then(
       (found) => (one.ended = found),
       (error) => (one.ended = error.message),
     );
@@ -125,5 +125,5 @@ await turn();
 assert.deepEqual(ended(asked), ["again", "it can't begin", "found o"]);
 
 // A signal that is aborted before asks nothing.
-await assert.rejects(thinker.advise(engine, new Uint8Array(1), "p", [1n, 2n], AbortSignal.abort(new Error("no"))), /no/);
+await assert.rejects(thinker.ask(engine, "advise", ["p"], AbortSignal.abort(new Error("no"))), /no/);
 assert.ok(!workers[6].isHeld && workers.length === 7);
