@@ -100,7 +100,8 @@ def sit_down(page: Any, game: Game, options: dict[str, Any], opponent: str = "gr
             for select in page.locator("select[name=player]").all():
                 select.select_option(opponent)
     if options:
-        page.click("#more summary")
+        if page.get_attribute("#more", "open") is None:  # as it was left by an earlier game
+            page.click("#more summary")
         for name, value in options.items():
             page.select_option(f"select[name='option {name}']", json.dumps(value))
     page.click("form button[type=submit]")
