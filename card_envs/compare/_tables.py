@@ -26,7 +26,7 @@ SCRIPTED = {"trivial": BY_TRIVIAL, "greedy": BY_GREEDY}
 
 
 class Said(NamedTuple):
-    """What a policy expected at n decisions.
+    """Estimates of a policy at n decisions.
 
     Attributes:
         tables: [n] where.

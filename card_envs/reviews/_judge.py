@@ -35,7 +35,7 @@ LEAST_WORLDS, PILOT = 32, 8  # with a limit on the time: priced at least; to mea
 
 
 class MoveCost(NamedTuple):
-    """What a move cost.
+    """The cost of a move.
 
     Attributes:
         best: what the judge would play.
@@ -103,13 +103,13 @@ class MoveJudge:
     def prepare(self, view: dict[str, Any]) -> None:
         """Compile or load what `cost` needs at any position of the game."""
         _, decisions = decision_of(self.opponent.game, view)
-        states, key = self._position(decisions)
+        states = self._redrawn(decisions)
         one, other = (self._line(states, int(action)) for action in np.flatnonzero(decisions.mask[0])[[0, -1]])
         self._own_line(decisions, states)
         self._scratch.states[0] = states[0]  # where a move is due in any case
         self._loop(joins)(states, one, self._scratch)
-        self._turns.search_worlds(decisions, states, key)
-        tried = self._turns.try_lines(states, np.stack([one, other])[None], key, 2)
+        self._turns.search_worlds(decisions, states, self._key(states))
+        tried = self._turns.try_lines(states, np.stack([one, other])[None], self._key(states), 2)
         self._loop(write_cost)(states, tried.stats, int(one[0]), int(other[0]), np.zeros(2))
 
     def costs(
@@ -142,7 +142,7 @@ class MoveJudge:
 
     def _cost(self, decisions: Decisions, played: int, keys: UInt64s) -> tuple[int, float, float]:
         """Return what `costs` says of one decision."""
-        states, _ = self._position(decisions)
+        states = self._redrawn(decisions)
         line = self._own_line(decisions, states)
         best = int(line[0])
         if best == played:
@@ -164,16 +164,20 @@ class MoveJudge:
         affordable = PILOT * self.seconds / 3 / max(time.perf_counter() - start, 1e-9)
         return int(min(self.worlds, max(affordable, LEAST_WORLDS)))
 
-    def _position(self, decisions: Decisions) -> tuple[NDArray[Any], UInt64s]:
-        """Return [1] the State of a decision, its hidden part redrawn, and [1] a key of what the seat sees."""
-        states = decisions.worlds(np.random.default_rng(0), 1)[:, 0].copy()
-        return states, np.array([self._loop(key_of_position)(states, self._scratch)], np.uint64)
+    @staticmethod
+    def _redrawn(decisions: Decisions) -> NDArray[Any]:
+        """Return [1] the State of a decision, its hidden part redrawn."""
+        return decisions.worlds(np.random.default_rng(0), 1)[:, 0].copy()
+
+    def _key(self, states: NDArray[Any]) -> UInt64s:
+        """Return [1] the key of a search: what the seat to move sees decides it alone."""
+        return np.array([self._loop(key_of_position)(states, self._scratch)], np.uint64)
 
     def _own_line(self, decisions: Decisions, states: NDArray[Any]) -> Macro:
         """Return [L] what the judge would play."""
         decisions = decisions.copy()
         policy = _deciding(self.opponent.policy, decisions)
-        _, key = self._position(decisions)
+        key = self._key(states)
         if isinstance(policy, SearchPolicy):
             macro = policy.search_worlds(decisions, states, key).macros[0]
             if policy.moves == "turn":
@@ -189,7 +193,8 @@ class MoveJudge:
         line[0] = action
         if self._loop(moves_on)(states, action, self._scratch):
             after = decisions_at(self.opponent.game, self._scratch.states[:1].copy())
-            line[1:] = self._turns.search_worlds(after, *self._position(after)).macros[0, :-1]
+            redrawn = self._redrawn(after)
+            line[1:] = self._turns.search_worlds(after, redrawn, self._key(redrawn)).macros[0, :-1]
         return line
 
     def _loop(self, loop: Any) -> Any:
