@@ -104,7 +104,7 @@ def parse_options(options: list[str] | None) -> dict[str, Any]:
     return parsed
 
 
-def write_json(figures: dict[str, Any], path: Path | None) -> None:
+def write_figures(figures: dict[str, Any], path: Path | None) -> None:
     """Write figures to the file that the user asked for, if any."""
     if path is not None:
         files.write_json(path, figures)
@@ -116,7 +116,7 @@ def deliver(figures: dict[str, Any], path: Path | None, show: Callable[[], objec
     If they can't be written, they are shown nevertheless.
     """
     try:
-        write_json(figures, path)
+        write_figures(figures, path)
     finally:
         show()
     if path is not None:
@@ -207,12 +207,12 @@ def compare(
     with Executor(processes, ray) as workers:
         work = Work(pairs, workers, solve)
         found = compare_all(
-            contests, work, keep, console, lambda found: write_json(figures_of(found, apart, with_player), json_file)
+            contests, work, keep, console, lambda found: write_figures(figures_of(found, apart, with_player), json_file)
         )
         stopped = len(found) < len(contests) or any(standings.stopped for standings in found.values())
         if reviewed and not stopped:
             reviews, stopped = review_policies(contest, reviewed, review_games, judge, workers, console)
-            write_json(figures_of(found, apart, with_player) | {"reviews": reviews}, json_file)
+            write_figures(figures_of(found, apart, with_player) | {"reviews": reviews}, json_file)
     if found and json_file is not None:
         say(f"written to {json_file}")
     if stopped:
@@ -294,7 +294,7 @@ def survey(
         return {**about, "players": {name: count.figures(game).as_dict() for name, count in found.items()}}
 
     deals = Deals(game, episodes, seed, options)
-    found = count_all(deals, policies, console, lambda found: write_json(figures(found), json_file))
+    found = count_all(deals, policies, console, lambda found: write_figures(figures(found), json_file))
     if not found:
         console.print("stopped before the first episodes were finished")
         raise typer.Exit(STOPPED)
@@ -349,7 +349,7 @@ def solve(
         return {**figures.as_dict(), "stopped": figures.packs < packs}
 
     with Executor(processes, ray) as workers:
-        figures = solve_many(task, packs, workers, console, lambda found: write_json(known(found), json_file))
+        figures = solve_many(task, packs, workers, console, lambda found: write_figures(known(found), json_file))
     if figures is not None:
         title = solving_title(task, figures.packs)
         deliver(known(figures), json_file, lambda: show_solving(console, title, figures))
@@ -518,7 +518,7 @@ def serve(
         bool, typer.Option("--allow-deals", help="accept seeds and custom deals, which tell a client every card")
     ] = False,
     seconds: Annotated[float, typer.Option(min=0.01, help="most thinking time of an opponent per move")] = 2.0,
-    tables: Annotated[int, typer.Option(min=1, help="most tables kept")] = 10_000,
+    layout_tables: Annotated[int, typer.Option(min=1, help="most tables kept")] = 10_000,
     idle_hours: Annotated[float, typer.Option(min=0.01, help="hours after which an unused table is deleted")] = 24.0,
     searches: Annotated[int | None, typer.Option(min=1, help="search threads; default: one per core")] = None,
     origin: Annotated[
@@ -544,7 +544,7 @@ def serve(
         command.serve_model(source, target, game or [], opponent or [], seconds)
         return
     threads = {} if searches is None else {"searches": searches}
-    limits = Limits(tables=tables, idle_hours=idle_hours, seconds=seconds, **threads)
+    limits = Limits(tables=layout_tables, idle_hours=idle_hours, seconds=seconds, **threads)
     if stdio:
         command.serve_parent(source, target, folder, game or [], opponent or [], limits, allow_deals)
         return
@@ -611,13 +611,13 @@ def layout(
 
     The tables are generated from the game's declared fields.
     """
-    from card_envs._layout import rewritten, tables
+    from card_envs._layout import layout_tables, rewritten
 
     game = get_game(game_name)
     path = game.rules_page
     if write:
         files.replace_file(path, rewritten(game, path.read_text(encoding="utf-8")))
-    for name, text in tables(game).items():
+    for name, text in layout_tables(game).items():
         say(f"{name}\n\n{text}")
     if write:
         say(f"written to {path}")
@@ -657,7 +657,7 @@ def bench(
             for figures in measure_all(chosen, seconds):
                 progress.advance(bar)
                 with suppress(OSError):  # there may be room again at the end
-                    write_json(figures, json_file)
+                    write_figures(figures, json_file)
         stopped = False
     except KeyboardInterrupt:
         console.print("stopped before all was measured")

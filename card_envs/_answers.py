@@ -119,10 +119,10 @@ def _after_thoughts(answer: str) -> tuple[str, bool]:
 
 def _moves_in(text: str, known: Known, legal: Collection[str] | None) -> set[str]:
     """Return the moves that a text gives: one, or several that contradict each other."""
-    lines = _lines(text)
+    lines = _spoken_lines(text)
     if marks := sorted(_marks(text), key=lambda mark: mark.start):
         found = set().union(*(_marked_moves(mark.content, known, legal) for mark in marks))
-        later = _lines(_beside(text, marks))
+        later = _spoken_lines(_after_first(text, marks))
     else:
         alone = {at: move for at in range(len(lines)) if (move := _alone(lines, at, known))}
         found = set(alone.values())
@@ -134,7 +134,7 @@ def _moves_in(text: str, known: Known, legal: Collection[str] | None) -> set[str
     return found | _named_after(later, known, legal) | _items(lines, found, known) if found else found
 
 
-def _lines(text: str) -> list[Line]:
+def _spoken_lines(text: str) -> list[Line]:
     """Return the lines of a text that are not empty, without the fences of code blocks."""
     found = []
     for line in text.splitlines():
@@ -164,7 +164,7 @@ def _marks(text: str) -> Iterator[Mark]:
     end, whole, above = 0, len(text.rstrip()), None
     for row in text.splitlines(keepends=True):
         start, end = end, end + len(row)
-        for line in _lines(row):
+        for line in _spoken_lines(row):
             if above is not None:  # a mark alone on its line marks the next one
                 content = NUMBERED.sub("", line.text, count=1) or (line.text if end >= whole else "")
                 yield Mark("" if "#" in line.sign else content, above, end)
@@ -185,7 +185,7 @@ def _is_refused(text: str, start: int, end: int, earlier: int = 0) -> bool:
     return bool(REFUSED.search(before) or (SAID_OF_IT.match(after) and REFUSED.search(after)))
 
 
-def _beside(text: str, marks: list[Mark]) -> str:
+def _after_first(text: str, marks: list[Mark]) -> str:
     """Return what follows the first mark, without the others."""
     parts, end = [], marks[0].end
     for mark in marks[1:]:

@@ -154,7 +154,7 @@ def _lasting(stream: Any) -> Any:
     )
 
 
-def _plain(error: UnicodeError) -> tuple[str, int]:
+def _plain_letters(error: UnicodeError) -> tuple[str, int]:
     """Return plain letters for characters that an encoding lacks."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
@@ -163,7 +163,7 @@ def _plain(error: UnicodeError) -> tuple[str, int]:
     return plain or "?", error.end
 
 
-codecs.register_error("card_envs.plain", _plain)
+codecs.register_error("card_envs.plain", _plain_letters)
 
 
 def lost_output() -> OSError | None:
@@ -198,7 +198,7 @@ class Program(typer.Typer):
         def registered(function: Callable[..., Any]) -> Callable[..., Any]:
             @wraps(function)
             def expanded(**given: Any) -> Any:
-                return function(**{name: _checked(name, value) for name, value in given.items()})
+                return function(**{name: _check_argument(name, value) for name, value in given.items()})
 
             register(expanded)
             return function
@@ -226,10 +226,10 @@ class Program(typer.Typer):
         raise SystemExit(code)
 
 
-def _checked(name: str, value: Any) -> Any:
+def _check_argument(name: str, value: Any) -> Any:
     """Return an argument with `~` expanded. Raises ValueError for nan and infinity, which pass typer's bounds."""
     if isinstance(value, list):
-        return [_checked(name, one) for one in value]
+        return [_check_argument(name, one) for one in value]
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"--{name.replace('_', '-')}: expected a finite number, got {value}")
     return files.user_path(value) if isinstance(value, Path) else value

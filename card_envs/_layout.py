@@ -19,7 +19,7 @@ def table(fields: Sequence[Field]) -> str:
     return HEAD + "".join(rows)
 
 
-def tables(game: Game) -> dict[str, str]:
+def layout_tables(game: Game) -> dict[str, str]:
     """Return the tables by the name in their marks; that of the full state has what the observation lacks."""
     rules = game.rules
     hidden = rules.FULL_FIELDS[len(rules.OBS_FIELDS) :]
@@ -33,7 +33,7 @@ def rewritten(game: Game, page: str) -> str:
     Raises:
         ValueError: the marks of a table are missing.
     """
-    for name, text in tables(game).items():
+    for name, text in layout_tables(game).items():
         first, last = f"<!-- layout: {name} -->\n", "<!-- /layout -->\n"
         before, found, rest = page.partition(first)
         _, closed, after = rest.partition(last)

@@ -46,7 +46,7 @@ def handled(handler: Callable[[int, Any], object], *names: str) -> Iterator[None
     """Call a function at these signals, in the main thread; not at ignored ones, such as a hangup under `nohup`."""
     before = {}
     if threading.current_thread() is threading.main_thread():
-        before = {number: signal.signal(number, handler) for number in map(_number, unignored(*names))}
+        before = {number: signal.signal(number, handler) for number in map(_signal_number, unignored(*names))}
     try:
         yield
     finally:
@@ -57,10 +57,10 @@ def handled(handler: Callable[[int, Any], object], *names: str) -> Iterator[None
 def unignored(*names: str) -> list[str]:
     """Return those of these signals that the system has and that are not ignored."""
     known = [name for name in names if hasattr(signal, name)]  # Windows has no SIGHUP
-    return [name for name in known if signal.getsignal(_number(name)) not in (signal.SIG_IGN, None)]
+    return [name for name in known if signal.getsignal(_signal_number(name)) not in (signal.SIG_IGN, None)]
 
 
-def _number(name: str) -> signal.Signals:
+def _signal_number(name: str) -> signal.Signals:
     return signal.Signals[name]
 
 
@@ -107,19 +107,20 @@ def cores() -> int:
 def _quota() -> float:
     """Return the cores' worth of time that this process's control groups allow; inf where they say nothing."""
     limits = [math.inf]
-    for line in _lines(OWN_GROUPS):  # "0::/path", or "1:cpu,cpuacct:/path" of version 1
+    for line in _read_lines(OWN_GROUPS):  # "0::/path", or "1:cpu,cpuacct:/path" of version 1
         _, controllers, path = line.split(":", 2)
         if not controllers or "cpu" in controllers.split(","):
             group = CGROUPS / controllers / path.lstrip("/")
             for folder in (group, *group.parents):  # each of them limits those in it
-                words = " ".join(line for name in QUOTAS[bool(controllers)] for line in _lines(folder / name)).split()
+                files = [folder / name for name in QUOTAS[bool(controllers)]]
+                words = " ".join(line for file in files for line in _read_lines(file)).split()
                 with suppress(ValueError):  # "max 100000"
                     quota, period = map(int, words)
                     limits += [quota / period] if quota > 0 else []
     return min(limits)
 
 
-def _lines(file: Path) -> list[str]:
+def _read_lines(file: Path) -> list[str]:
     try:
         return file.read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError):  # not Linux, above all

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from card_envs.build._description import layout
+from card_envs.build._description import record_layout
 from card_envs.build._drawings import drawings_module
 from card_envs.draw import draw
 from card_envs.game import Game, State
@@ -107,7 +107,7 @@ def deals(game: Game, states: list[State]) -> Iterator[dict[str, Any]]:
 
 
 def cases(game: Game) -> Iterator[dict[str, Any]]:
-    yield {"game": game.name, "layout": layout(game.rules.STATE)}
+    yield {"game": game.name, "layout": record_layout(game.rules.STATE)}
     yield {"kind": "numbers", "numbers": numbers()}
     for options in option_sets(game):
         state = game.rules.new_state(game.validated(options))

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from card_envs.__main__ import app
-from card_envs._layout import rewritten, tables
+from card_envs._layout import layout_tables, rewritten
 from card_envs.game import Game, Rate, Stat, offsets, total
 from card_envs.scaffold._check import Check
 from card_envs.scaffold._checks.declared import check_declarations
@@ -28,7 +28,7 @@ def test_sources_are_in_order(game: Game, inspected: Check) -> None:
 
 def test_outdated_tables_are_rewritten(game: Game) -> None:
     page = game.rules_page.read_text()
-    for name, text in tables(game).items():
+    for name, text in layout_tables(game).items():
         outdated = page.replace(text, text.replace("| 0 |", "| 9 |"))
         assert outdated != page and rewritten(game, outdated) == page
         with pytest.raises(ValueError, match=rf"RULES.md: expected the lines <!-- layout: {name} -->"):
@@ -38,7 +38,7 @@ def test_outdated_tables_are_rewritten(game: Game) -> None:
 def test_the_command_prints_the_tables(game: Game) -> None:
     shown = CliRunner().invoke(app, ["layout", game.name])
     assert shown.exit_code == 0
-    assert all(text in shown.output for text in tables(game).values())
+    assert all(text in shown.output for text in layout_tables(game).values())
 
 
 def test_offsets_are_read_by_name(game: Game) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from card_envs.build import build_libraries
-from card_envs.build._libraries import CACHE, _loops_of_others, _write
+from card_envs.build._libraries import CACHE, _loops_of_others, _write_target
 from card_envs.build._warm_up import warm_up
 from card_envs.compiling import _library as library
 from card_envs.compiling import _specialize as specializing
@@ -163,7 +163,7 @@ def test_libraries_give_the_same_bytes(game: Game, built: Path, use: Callable[[P
 
         return checked
 
-    with specializing.watched(both):
+    with specializing.watching_specialize(both):
         warm_up(game)
     assert len(compared) > 20
 
@@ -272,7 +272,7 @@ def test_builds_of_single_games_keep_the_loops_of_others(
     (asked,) = (loop for loop in whole if loop.name.startswith("find_illegal_"))
     edited = asked._replace(name=asked.name[:-HEX_DIGITS] + "0" * HEX_DIGITS)
     for loop, expected in ((asked, loops().keys()), (edited, {*loops()} - {asked.name} | {edited.name})):
-        _write(folder, target_of("native"), {library.WITHOUT_RULES: [loop]})
+        _write_target(folder, target_of("native"), {library.WITHOUT_RULES: [loop]})
         assert loops().keys() == expected
         assert answer(use, folder) == (loop is asked, [])
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from card_envs.compare._contest import Contest, play_contest
 from card_envs.compare._spread import Executor
 from card_envs.compare.pairs import Match, Part, chunks, join
-from card_envs.compiling._specialize import _value
+from card_envs.compiling._specialize import _constant_bytes
 from card_envs.engine.batch import BatchEnv
 from card_envs.envs.aec import CardEnv
 from card_envs.envs.vector import VectorSeatEnv
@@ -199,8 +199,8 @@ def test_large_arrays_in_tuples_are_digested_whole() -> None:
     array = np.zeros(5000)
     changed = array.copy()
     changed[2500] = 1
-    assert repr((array,)) == repr((changed,)) and _value((array,)) != _value((changed,))
-    assert _value((1, (2, 3))) != _value(((1, 2), 3))
+    assert repr((array,)) == repr((changed,)) and _constant_bytes((array,)) != _constant_bytes((changed,))
+    assert _constant_bytes((1, (2, 3))) != _constant_bytes(((1, 2), 3))
 
 
 @pytest.mark.slow

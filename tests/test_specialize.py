@@ -163,7 +163,7 @@ def recorded(wanted, bound):
 
     return called
 
-with specializing.watched(recorded), np.errstate(all="ignore"):
+with specializing.watching_specialize(recorded), np.errstate(all="ignore"):
     warm.visit_environments(game)
     warm.visit_batches(game)
     for name in {re.sub(r"^search:[0-9]+", "", name): name for name in warm.opponent_names(game)}.values():

@@ -18,7 +18,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from card_envs._layout import tables
+from card_envs._layout import layout_tables
 from card_envs.compare._contest import Contest, play_contest
 from card_envs.compare.pairs import join, play_pairs
 from card_envs.compare.standings import standings
@@ -121,7 +121,7 @@ def environments(game: Game, folder: Path) -> Iterator[Any]:
     for _ in range(20):
         batch.step(np.argmax(batch.mask, axis=1))
         yield batch.obs.tobytes(), batch.mask.tobytes(), batch.rewards.tobytes(), batch.states.tobytes()
-    yield tables(game)
+    yield layout_tables(game)
     yield draw(game, env.view(env.agent_selection)) if not rest[1] else ""
 
 

@@ -21,7 +21,7 @@ from card_envs.opponents.networks._afterstates import (
     Afterstates,
     AfterstateWorkspace,
     afterstates,
-    draw_worlds,
+    draw_lookahead_worlds,
     follow_action,
     joined,
     load_decision,
@@ -194,7 +194,7 @@ def write_dense_lookahead(
         for a in range(kept.shape[1]):
             number += kept[i, a] != 0
         if number > 1:
-            draw_worlds(states[i].seat, workspace)
+            draw_lookahead_worlds(states[i].seat, workspace)
         write_followed(states[i], action, kept[i, action], number, action == baseline[i], workspace, rows[r], 0)
 
 

@@ -150,7 +150,7 @@ def player_of(game: Game, name: str) -> ExportedPlayer:
     if phase != (0, 0) and bot != PLAYER:
         raise ValueError(f"{name}: can't be exported: {bot} with another policy in a phase")
     searches = isinstance(policy, SearchPolicy)
-    bound, player = _search(game, policy, name) if searches else _answer(game, policy, name)
+    bound, player = _export_search(game, policy, name) if searches else _answer(game, policy, name)
     worlds, stream, mask = np.zeros(1, rules.STATE), np.zeros(1, np.uint64), np.zeros(rules.NUM_ACTIONS, np.int8)
     judging = _judging(game, policy, name, player) if searches else NoArrays()
     adviser = functions.Adviser(worlds, stream, mask, phase, inside[1], player, judging)
@@ -188,7 +188,7 @@ def _answer(game: Game, policy: Any, name: str) -> tuple[Functions, Any]:
     return ((functions.answer, functions.answer_moves), (functions.player_moves, function)), player
 
 
-def _search(game: Game, policy: SearchPolicy, name: str) -> tuple[Functions, Any]:
+def _export_search(game: Game, policy: SearchPolicy, name: str) -> tuple[Functions, Any]:
     """Return the functions of a search for one decision, and its arrays. Raises ValueError."""
     ranks, budget = ranks_macros(policy), policy.budget(None)
     if asks_python(policy) or policy.seconds is not None or (policy.prior is not None and not ranks):
@@ -211,7 +211,7 @@ def _searcher(game: Game, budget: Budget, workspace: SearchWorkspace, lines: int
 def _judging(game: Game, policy: SearchPolicy, name: str, own: functions.Searcher) -> functions.Judging:
     """Return what the judge of a search works with, besides what the search does."""
     is_turn = policy.moves == "turn"
-    turns = own if is_turn else _search(game, replace(policy, moves="turn"), name)[1]
+    turns = own if is_turn else _export_search(game, replace(policy, moves="turn"), name)[1]
     budget = turns.budget.of_lines(2, WORLDS)
     pricing = _searcher(game, budget, sized(turns.workspace, budget.candidates), 2, NoArrays())
     values = np.zeros((len(functions.ROWS), game.rules.NUM_ACTIONS))

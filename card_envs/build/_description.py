@@ -24,7 +24,7 @@ def description(game: Game) -> dict[str, Any]:
         "sides": list(game.sides),
         "actions": rules.NUM_ACTIONS,
         "pack": rules.PACK_SIZE,
-        "state": layout(rules.STATE),
+        "state": record_layout(rules.STATE),
         "observation": {"size": rules.OBS_SIZE, "fields": fields(rules.OBS_FIELDS)},
         "phases": {name: [actions.start, actions.stop] for name, actions in game.phases.items()},
         "texts": list(game.move_texts),
@@ -33,7 +33,7 @@ def description(game: Game) -> dict[str, Any]:
     }
 
 
-def layout(dtype: np.dtype[Any]) -> dict[str, Any]:
+def record_layout(dtype: np.dtype[Any]) -> dict[str, Any]:
     """Return the size in bytes and the fields of a record: type, offset in bytes, shape."""
     found = {}
     for name, (kind, offset, *_) in (dtype.fields or {}).items():

@@ -219,11 +219,11 @@ def answer_search(state: Any, key: np.uint64, macro: Macro, values: Float64s, pl
     for step in range(min(results.macros.shape[1], macro.shape[0])):
         macro[step] = results.macros[0, step]
         number += macro[step] != NO_ACTION
-    write_values(results.stats, results.expected[0], values)
+    write_estimates(results.stats, results.expected[0], values)
     return number
 
 
-def write_values(stats: ArmStats, expected: float, values: Float64s) -> None:
+def write_estimates(stats: ArmStats, expected: float, values: Float64s) -> None:
     """Write what `SearchPolicy.evaluate` says; nan where nothing is known."""
     for action in range(values.shape[1]):
         worlds = stats.worlds[0, action]

@@ -21,12 +21,13 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from card_envs._files import check_replaceable, in_words, replace_file, replace_folder, write_json
 from card_envs._processes import PARENT, cores
 from card_envs.compare._spread import over_processes
-from card_envs.compiling._library import ENTRY, FOLDER, FORMAT, TARGET, WITHOUT_RULES, _checked, facts_of
+from card_envs.compiling._library import ENTRY, FOLDER, FORMAT, TARGET, WITHOUT_RULES, read_checked, read_facts
 from card_envs.compiling._loops import TracedLoop
 from card_envs.compiling._specialize import HEX_DIGITS
 from card_envs.game import Game
 
 COMPILING = Path(__file__).parents[1] / "compiling"
+COMPILER = ("_numba.py", "_ir.py", "_targets.py")  # files that make machine code of a loop
 CACHE = ".objects"  # machine code of loops, by what it was made from
 Progress = Callable[[str, int, int], object]
 
@@ -92,15 +93,15 @@ def build_libraries(
     workers = jobs or cores()
     for target in wanted:
         target.link(folder, [])  # before anything takes minutes
-        check_replaceable(folder / target.name, own_files)
+        check_replaceable(folder / target.name, target_file)
     _headers()
     (folder / CACHE).mkdir(parents=True, exist_ok=True)
-    traced = trace(games, workers, progress)
+    traced = trace_loops(games, workers, progress)
     built = compile_all(traced, targets, folder / CACHE, workers, progress)
-    return [_write(folder, target, built) for target in wanted]
+    return [_write_target(folder, target, built) for target in wanted]
 
 
-def trace(games: Sequence[Game], workers: int, progress: Progress) -> list[TracedLoop]:
+def trace_loops(games: Sequence[Game], workers: int, progress: Progress) -> list[TracedLoop]:
     """Return the loops that games ask for."""
     found: dict[TracedLoop, None] = {}
     running: list[subprocess.Popen[str]] = []
@@ -174,11 +175,12 @@ def made(traced: TracedLoop, targets: tuple[str, ...], objects: Path) -> Built:
     bound, _ = rebuilt(traced.specialization())
     made_from = f"{bound.__name__} {traced.signature}"
     symbol = f"card_envs_{bound.__name__}_{_sum(made_from.encode())[:8]}"
-    files = {name: _sum(f"{maker()} {made_from} {target_of(name)}".encode())[:32] for name in targets}
+    made_from = f"{compiler_digest(*COMPILER)} {made_from}"
+    files = {name: _sum(f"{made_from} {target_of(name)}".encode())[:32] for name in targets}
     missing = [name for name, file in files.items() if not (objects / f"{file}.o").exists()]
-    kinds = objects / f"{_sum(f'{maker()} {made_from}'.encode())[:32]}.json"
+    kinds = objects / f"{_sum(made_from.encode())[:32]}.json"
     if missing or not kinds.exists():
-        entry = _ir.compiled(bound, traced.signature, symbol)
+        entry = _ir.compile_entry(bound, traced.signature, symbol)
         for name in missing:
             replace_file(objects / f"{files[name]}.o", object_code(entry.text, target_of(name)))
         replace_file(kinds, json.dumps([entry.arguments, entry.returns]))
@@ -187,13 +189,13 @@ def made(traced: TracedLoop, targets: tuple[str, ...], objects: Path) -> Built:
 
 
 @cache
-def maker() -> str:
-    """Return a digest of what makes machine code of a loop: this package's part of it, and its libraries."""
-    sources = b"".join((COMPILING / name).read_bytes() for name in ("_numba.py", "_ir.py", "_targets.py"))
+def compiler_digest(*parts: str) -> str:
+    """Return a digest of what makes machine code: these files of `compiling/`, and its libraries."""
+    sources = b"".join((COMPILING / name).read_bytes() for name in parts)
     return _sum(sources) + version("numba") + version("llvmlite")
 
 
-def _write(folder: Path, target: Any, built: dict[str, list[Built]]) -> Path:
+def _write_target(folder: Path, target: Any, built: dict[str, list[Built]]) -> Path:
     """Link the libraries of a target and put them in place, beside those of other games."""
     final = folder / target.name
     with tempfile.TemporaryDirectory() as name:
@@ -222,20 +224,20 @@ def put_in(folder: Path, files: dict[str, bytes], facts: dict[str, Any], outdate
         facts: of the target; what other builds said of it stays.
         outdated: names of files to leave out.
     """
-    before = facts_of(folder) if own_files(folder) else {"sha256": {}}
+    before = read_facts(folder) if target_file(folder) else {"sha256": {}}
     kept = {name for name in before["sha256"] if (folder / name).exists()} - {*outdated}
     sums = {name: before["sha256"][name] for name in sorted(kept)}
     sums |= {name: _sum(content) for name, content in files.items()}
     described = {**before, **facts, "sha256": sums}
     files = {**files, TARGET: json.dumps(described, indent=1).encode()}
-    replace_folder(folder, files, lambda place: {*own_files(place), *outdated} if own_files(place) else ())
+    replace_folder(folder, files, lambda place: {*target_file(place), *outdated} if target_file(place) else ())
 
 
-def own_files(folder: Path) -> set[str]:
+def target_file(folder: Path) -> set[str]:
     """Return the name of the file by which a target's folder is known; nothing if it is not one."""
     if not os.path.lexists(folder / TARGET):
         return set()
-    facts_of(folder)  # raises for what no build writes
+    read_facts(folder)  # raises for what no build writes
     return {TARGET}
 
 
@@ -250,7 +252,7 @@ def _loops_of_others(target: Path, objects: Path, loops: list[Built]) -> list[Bu
     """
     file = target / f"{WITHOUT_RULES}.manifest.json"
     try:
-        manifest = json.loads(_checked(file, facts_of(target)["sha256"][file.name]))
+        manifest = json.loads(read_checked(file, read_facts(target)["sha256"][file.name]))
     except (OSError, ValueError, KeyError):
         return []
 

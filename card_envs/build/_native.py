@@ -9,8 +9,6 @@ import tempfile
 import zlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,8 +18,8 @@ import numpy as np
 from card_envs._files import check_replaceable, read_file, replace_file
 from card_envs.build._description import choices_of, description
 from card_envs.build._drawings import drawings_module
-from card_envs.build._libraries import CACHE, COMPILING, Progress, _run, _sum, in_processes, own_files, put_in
-from card_envs.compiling._library import MAX_BYTES, facts_of
+from card_envs.build._libraries import CACHE, Progress, _run, _sum, compiler_digest, in_processes, put_in, target_file
+from card_envs.compiling._library import MAX_BYTES, read_facts
 from card_envs.compiling._loops import game_of
 from card_envs.game import Game
 from card_envs.games import GAMES
@@ -31,6 +29,7 @@ from card_envs.opponents._about import about
 if TYPE_CHECKING:
     from card_envs.build._api import Export, ExportedPlayer
 
+COMPILER = ("_numba.py", "_ir.py", "_exported.py", "_targets.py")  # files that make machine code of a function
 BUILT = "built/wasm32"  # in the package for JavaScript
 MAGIC, LAYOUT = b"CARDENV2", 16
 BYTES, HALVES = range(2)
@@ -110,7 +109,7 @@ def build_api(
     wanted = [target_of(name, api=True) for name in targets]
     for target in wanted:
         target.link(folder, [])  # before anything takes minutes
-        check_replaceable(folder / target.name, own_files)
+        check_replaceable(folder / target.name, target_file)
     objects = folder / CACHE
     objects.mkdir(parents=True, exist_ok=True)
     asked = {game: by_name_in_c(opponents) or usual_players(game) for game in games}
@@ -118,14 +117,14 @@ def build_api(
     # In processes of their own: loading a player may compile for this machine, and such code would get into a target's.
     ready = in_processes(prepared, tasks, jobs, progress, "loading players")
     work = [ready[one] for one in tasks]
-    made = in_processes(compiled, work, jobs, progress, targets=tuple(targets), objects=objects)
+    made = in_processes(compile_task, work, jobs, progress, targets=tuple(targets), objects=objects)
     done = {Task(one.package, one.name): functions for one, functions in made.items()}
     written = []
     for target in wanted:
         files: dict[str, bytes] = {}
         for game in games:
             of_game = [one for name in (RULES, *asked[game]) for one in done[Task(game.package, name)]]
-            files |= _files(game, of_game, target, objects)
+            files |= _target_files(game, of_game, target, objects)
         place = folder / target.name
         put_in(place, files, {"target": target.name}, outdated(place, games, files))
         written.append(place)
@@ -148,7 +147,7 @@ def outdated(folder: Path, games: Sequence[Game], files: Collection[str]) -> set
     """Return the files that earlier builds of these games made in a folder and this one does not, unless edited."""
     names = "|".join(re.escape(game.name) for game in games)
     of_games = re.compile(rf"(libcard_envs_|card_envs_)?({names})\..+")
-    known = facts_of(folder)["sha256"] if own_files(folder) else {}
+    known = read_facts(folder)["sha256"] if target_file(folder) else {}
     return {
         name
         for name, digest in known.items()
@@ -175,7 +174,7 @@ def prepared(task: Task) -> Prepared:
     return Prepared(*task, player.exports, player)
 
 
-def compiled(task: Prepared, targets: tuple[str, ...], objects: Path) -> list[Compiled]:
+def compile_task(task: Prepared, targets: tuple[str, ...], objects: Path) -> list[Compiled]:
     """Return functions as machine code for some targets; what was made before is taken from the cache."""
     game = game_of(task.package)
     players = [task.player] + [None] * (len(task.exports) - 1)  # its file goes with the first
@@ -187,7 +186,7 @@ def compiled(task: Prepared, targets: tuple[str, ...], objects: Path) -> list[Co
 def _compiled(
     game: Game, export: Export, targets: tuple[str, ...], objects: Path, player: ExportedPlayer | None, name: str
 ) -> Compiled:
-    from card_envs.compiling._exported import exported, kind_of, parts_of
+    from card_envs.compiling._exported import argument_type, exported, parts_of
     from card_envs.compiling._specialize import Specialization, rebuilt
     from card_envs.compiling._targets import object_code, target_of
 
@@ -195,7 +194,8 @@ def _compiled(
     function, _ = rebuilt(Specialization(loop, game, export.bot, functions=export.functions))
     symbol = f"card_envs_{game.name}_{export.name}"
     parts = [_described(part) for part in parts_of(export.arguments)]
-    made_from = f"{maker()} {function.__name__} {symbol} {[*map(kind_of, export.arguments)]} {parts}"
+    types = [*map(argument_type, export.arguments)]
+    made_from = f"{compiler_digest(*COMPILER)} {function.__name__} {symbol} {types} {parts}"
     files = {one: f"{_sum(f'{made_from} {target_of(one, api=True)}'.encode())[:32]}.o" for one in targets}
     missing = [target for target, file in files.items() if not (objects / file).exists()]
     found = Compiled(export.name, symbol, export.parameters, export.meaning, files)
@@ -220,14 +220,6 @@ def _described(part: Any) -> str:
     return repr(part)
 
 
-@cache
-def maker() -> str:
-    """Return a digest of what makes machine code of a function, and its libraries."""
-    names = ("_numba.py", "_ir.py", "_exported.py", "_targets.py")
-    sources = b"".join((COMPILING / name).read_bytes() for name in names)
-    return _sum(sources) + version("numba") + version("llvmlite")
-
-
 def player_file(layout: str, first: list[tuple[int, Any]]) -> bytes:
     """Return the file of a player: what is in its memory at first, float32 as float16 where that is exact.
 
@@ -246,7 +238,7 @@ def player_file(layout: str, first: list[tuple[int, Any]]) -> bytes:
     return MAGIC + layout.encode() + struct.pack("<I", zlib.crc32(content)) + content
 
 
-def _files(game: Game, functions: list[Compiled], target: Any, objects: Path) -> dict[str, bytes]:
+def _target_files(game: Game, functions: list[Compiled], target: Any, objects: Path) -> dict[str, bytes]:
     """Return the files of a game for a target, by name."""
     players = {one.player: one for one in functions if one.file}
     known = description(game) | {"initial": initial(game).hex(), "choices": patches(game)}
@@ -277,7 +269,7 @@ def _files(game: Game, functions: list[Compiled], target: Any, objects: Path) ->
             library = room / f"{game.name}.wasm"
             _run(target.link(library, machine_code, [one.symbol for one in functions]), f"linking {library.name}")
         else:
-            (room / "tables.h").write_text(tables(game, players), encoding="utf-8")
+            (room / "tables.h").write_text(c_tables(game, players), encoding="utf-8")
             more = ["-fvisibility=hidden", f'-DTABLES="{room / "tables.h"}"', str(Path(__file__).with_name("api.c"))]
             library = room / f"libcard_envs_{game.name}{target.suffix}"
             _run([*target.link(library, machine_code), *more], f"linking {library.name} for {target.name}")
@@ -316,7 +308,7 @@ def patches(game: Game) -> dict[str, list[tuple[int, int]]]:
     return found
 
 
-def tables(game: Game, players: dict[str, Compiled]) -> str:
+def c_tables(game: Game, players: dict[str, Compiled]) -> str:
     """Return the tables that `api.c` includes."""
     from card_envs.build._api import ERRORS
 

@@ -17,8 +17,8 @@ from numba import types
 
 from card_envs._processes import end_with_parent
 from card_envs.build._warm_up import warm_up
-from card_envs.compiling._loops import TracedLoop, game_of, type_of
-from card_envs.compiling._specialize import Specialization, watched
+from card_envs.compiling._loops import TracedLoop, game_of, type_of_argument
+from card_envs.compiling._specialize import Specialization, watching_specialize
 from card_envs.game import Game
 from card_envs.games import GAMES
 
@@ -31,12 +31,12 @@ def traced(game: Game, warm_up: Callable[[Game], None]) -> list[TracedLoop]:
         signatures = found.setdefault(wanted, {})
 
         def called(*arguments: Any) -> Any:
-            signatures[tuple(map(type_of, arguments))] = None
+            signatures[tuple(map(type_of_argument, arguments))] = None
             return bound(*arguments)
 
         return called
 
-    with watched(recorded), np.errstate(over="ignore"):
+    with watching_specialize(recorded), np.errstate(over="ignore"):
         warm_up(game)
     return [
         TracedLoop.of(wanted, signature)

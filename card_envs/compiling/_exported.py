@@ -14,7 +14,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numpy.typing import NDArray
 
 from card_envs.compiling._ir import STATUS, Call, _with_entry, array_at, pointer_to
-from card_envs.compiling._loops import type_of
+from card_envs.compiling._loops import type_of_argument
 
 FAILED = -100  # what a function returns where Python would raise: never, unless the code is wrong
 
@@ -42,15 +42,15 @@ class Local:
     array: NDArray[Any]
 
 
-def kind_of(value: Any) -> Any:
+def argument_type(value: Any) -> Any:
     """Return the Numba type of an argument."""
     if isinstance(value, (Pointer, Local)):
-        return type_of(value.array)
+        return type_of_argument(value.array)
     if isinstance(value, Number):
         return types.int64
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return types.NamedTuple([kind_of(part) for part in value], type(value))
-    return type_of(value)
+        return types.NamedTuple([argument_type(part) for part in value], type(value))
+    return type_of_argument(value)
 
 
 def parts_of(value: Any) -> list[Any]:
@@ -76,7 +76,7 @@ def exported(function: Any, arguments: Sequence[Any], symbol: str) -> str:
         given = builder.function.args
 
         def argument(value: Any) -> Any:
-            kind = kind_of(value)
+            kind = argument_type(value)
             if isinstance(value, Number):
                 return context.cast(builder, given[value.parameter], types.int32, types.int64)
             if isinstance(value, (Pointer, Local)):
@@ -98,7 +98,7 @@ def exported(function: Any, arguments: Sequence[Any], symbol: str) -> str:
         builder.ret(builder.select(status.is_ok, number, ir.Constant(STATUS, FAILED)))
 
     count = max(parameters) + 1
-    signature = tuple(map(kind_of, arguments))
+    signature = tuple(map(argument_type, arguments))
     text, _ = _with_entry(function, signature, symbol, [parameters[k] for k in range(count)], body)
     return text
 

@@ -69,7 +69,7 @@ def _at(context: Any, builder: Any, array: Any, value: Any, start: Any, size: in
     return builder.bitcast(entry, ir.VectorType(ir.IntType(8), size).as_pointer())
 
 
-def _entries(builder: Any, bits: Any, size: int) -> Any:
+def _bits_as_entries(builder: Any, bits: Any, size: int) -> Any:
     """Return the bits of a `size`-bit integer as a vector of entries, each 0 or 1.
 
     A function of its own, because it is written in one way for x86 and in another for all other processors: code for
@@ -137,7 +137,7 @@ def _by_vectors(name: str, vector: Any) -> Any:
 
 
 def _bits_from(context: Any, builder: Any, signature: Any, cards: Any, skipped: Any, size: int) -> Any:
-    return _entries(builder, builder.trunc(builder.lshr(cards, skipped), ir.IntType(size)), size)
+    return _bits_as_entries(builder, builder.trunc(builder.lshr(cards, skipped), ir.IntType(size)), size)
 
 
 def _entries_from(context: Any, builder: Any, signature: Any, source: Any, skipped: Any, size: int) -> Any:
@@ -198,7 +198,7 @@ def set_bits(typing: Any, entries: Any, start: Any, cards: Any, probe: Any) -> A
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
         place, kind = _vector(builder, array, arguments[1])
-        named = builder.neg(_entries(builder, arguments[2], 64))
+        named = builder.neg(_bits_as_entries(builder, arguments[2], 64))
         added = builder.and_(named, _repeated(builder, builder.trunc(arguments[3], kind.element), kind))
         builder.store(builder.or_(builder.load(place, align=1), added), place, align=1)
         return context.get_dummy_value()

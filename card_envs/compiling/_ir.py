@@ -46,7 +46,7 @@ class Entry(NamedTuple):
 
 
 @global_compiler_lock
-def compiled(function: Any, signature: tuple[Any, ...], symbol: str) -> Entry:
+def compile_entry(function: Any, signature: tuple[Any, ...], symbol: str) -> Entry:
     """Return a loop whose helpers are a game's own (see `compiling/_specialize.py`) for these types of arguments."""
 
     def body(context: Any, builder: Any, call: Call, returns: Any) -> None:
@@ -57,7 +57,7 @@ def compiled(function: Any, signature: tuple[Any, ...], symbol: str) -> Entry:
         builder.ret(status.code)
 
     text, returns = _with_entry(function, signature, symbol, [SLOT.as_pointer()], body)
-    return Entry(symbol, [kind_of(kind) for kind in signature], kind_of(returns), text)
+    return Entry(symbol, [manifest_kind(kind) for kind in signature], manifest_kind(returns), text)
 
 
 def _with_entry(
@@ -154,16 +154,16 @@ def array_at(context: Any, builder: Any, kind: Any, data: Any, shape: list[Any])
     return array._getvalue()
 
 
-def kind_of(kind: Any) -> list[Any]:
+def manifest_kind(kind: Any) -> list[Any]:
     """Return the kind of an argument or result as in a manifest: see `compiling/_library.py`.
 
     Raises:
         TypeError: an entry can't take it.
     """
     if isinstance(kind, types.Array) and kind.layout == "C" and kind.aligned:
-        return ["array", described(as_dtype(kind.dtype)), kind.ndim, kind.mutable]
+        return ["array", describe_dtype(as_dtype(kind.dtype)), kind.ndim, kind.mutable]
     if isinstance(kind, types.BaseTuple):
-        return ["tuple", *map(kind_of, kind)]
+        return ["tuple", *map(manifest_kind, kind)]
     if isinstance(kind, types.NoneType):
         return ["none"]
     if isinstance(kind, types.Boolean):
@@ -173,11 +173,13 @@ def kind_of(kind: Any) -> list[Any]:
     raise TypeError(f"entries take arrays in one piece, numbers, None and tuples of these, not {kind}")
 
 
-def described(dtype: np.dtype[Any]) -> Any:
+def describe_dtype(dtype: np.dtype[Any]) -> Any:
     """Return a dtype as data: its name, or of a record its size and fields."""
     if dtype.fields is None:
         return dtype.str
-    fields = [[name, described(field[0].base), list(field[0].shape), field[1]] for name, field in dtype.fields.items()]
+    fields = [
+        [name, describe_dtype(field[0].base), list(field[0].shape), field[1]] for name, field in dtype.fields.items()
+    ]
     return [dtype.itemsize, fields]
 
 

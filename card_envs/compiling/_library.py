@@ -79,7 +79,7 @@ def chosen_target() -> Path | None:
         files += (Path(place) if place else FOLDER).glob(f"*/{TARGET}")
     for file in files:
         try:
-            target = facts_of(file.parent)
+            target = read_facts(file.parent)
             if target.get("format") != FORMAT:
                 raise Damaged(f"{file}: expected format {FORMAT}, got {target.get('format')!r:.80}; {AGAIN}")
             if target["machine"] == machine() and processor_has() >= set(target["needs"]):
@@ -93,7 +93,7 @@ def chosen_target() -> Path | None:
     return max(found)[1] if found else None
 
 
-def facts_of(target: Path) -> dict[str, Any]:
+def read_facts(target: Path) -> dict[str, Any]:
     """Return what a target's folder says of itself; at `sha256` the SHA-256 of each file that builds made.
 
     Raises:
@@ -137,10 +137,10 @@ def _library(target: Path, name: str) -> tuple[dict[str, Any], Callable[[Any], A
     file = target / f"{name}.manifest.json"
     if not file.exists():
         return {}, lambda entry: entry
-    manifest = json.loads(_checked(file, _sums(target)[file.name]))
+    manifest = json.loads(read_checked(file, _sums(target)[file.name]))
     dtypes = [_dtype(described) for described in manifest["dtypes"]]
     path = target / manifest["library"]
-    _checked(path, manifest["sha256"])
+    read_checked(path, manifest["sha256"])
     library = ctypes.CDLL(str(path))
 
     def entry(loop: Any) -> Any:
@@ -181,11 +181,11 @@ def _dtype(described: Any) -> np.dtype[Any]:
 @cache
 def _sums(target: Path) -> dict[str, str]:
     """Return the SHA-256 of each file of a target."""
-    sums: dict[str, str] = facts_of(target)["sha256"]
+    sums: dict[str, str] = read_facts(target)["sha256"]
     return sums
 
 
-def _checked(file: Path, expected: str) -> bytes:
+def read_checked(file: Path, expected: str) -> bytes:
     """Return the contents of a file. Raises Damaged if they are not those that were written."""
     content = read_file(file, MAX_BYTES)
     if hashlib.sha256(content).hexdigest() != expected:
@@ -197,7 +197,7 @@ def _checked(file: Path, expected: str) -> bytes:
 def _caller(target: Path) -> Any:
     """Return the extension module that calls entries."""
     file = target / ENTRY
-    _checked(file, _sums(target)[ENTRY])
+    read_checked(file, _sums(target)[ENTRY])
     spec = spec_from_file_location("entry", file, loader=ExtensionFileLoader("entry", str(file)))
     assert spec is not None and spec.loader is not None
     module = module_from_spec(spec)

@@ -33,9 +33,9 @@ class TracedLoop(NamedTuple):
     @classmethod
     def of(cls, wanted: Specialization, signature: tuple[Any, ...]) -> TracedLoop:
         """Return the loop of these arguments of `specialize`."""
-        functions = tuple((name_of(stub), name_of(function)) for stub, function in wanted.functions)
+        functions = tuple((function_name(stub), function_name(function)) for stub, function in wanted.functions)
         package = None if wanted.game is None else wanted.game.package
-        return cls(*name_of(wanted.loop), package, wanted.bot, wanted.inline, functions, signature)
+        return cls(*function_name(wanted.loop), package, wanted.bot, wanted.inline, functions, signature)
 
     def specialization(self) -> Specialization:
         """Return the arguments that `specialize` got."""
@@ -44,7 +44,7 @@ class TracedLoop(NamedTuple):
         return Specialization(named(self.module, self.name), game, self.bot, self.inline, functions=functions)
 
 
-def name_of(function: Any) -> FunctionName:
+def function_name(function: Any) -> FunctionName:
     """Return the module and the name of a plain function."""
     return function.__module__, function.__qualname__
 
@@ -54,7 +54,7 @@ def named(module: str, name: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def type_of(value: Any) -> Any:
+def type_of_argument(value: Any) -> Any:
     """Return the Numba type of an argument."""
     from numba import typeof, types
 

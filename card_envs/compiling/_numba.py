@@ -27,7 +27,7 @@ from card_envs.compiling._cache import lasting
 IN_RULES = {"nopython": True, "_nrt": False, "error_model": "numpy"}
 
 
-def type_of(compiled: Any) -> Any:
+def type_of_global(compiled: Any) -> Any:
     """Return the type of a compiled function, or of an intrinsic, as a global variable."""
     return cpu_target.typing_context.resolve_value_type(compiled)
 

@@ -32,7 +32,7 @@ def rule(function: Function) -> Function:
 
 def noinline(function: Function) -> Function:
     """Compile a rule function that is called, not inlined: inlining many large ones takes minutes to compile."""
-    return cast(Function, plain(function) if INTERPRETED else Rule(plain(function), inline=False))
+    return cast(Function, plain_function(function) if INTERPRETED else Rule(plain_function(function), inline=False))
 
 
 def instruction(function: Function) -> Function:
@@ -57,7 +57,7 @@ def threads(function: Function) -> Any:
     return _numba.compiled_kernel(function, INTERPRETED)
 
 
-def plain(function: Function) -> Function:
+def plain_function(function: Function) -> Function:
     """Return the plain Python of a function, compiled or not."""
     return cast(Function, getattr(function, "py_func", function))
 
@@ -83,7 +83,7 @@ class Compilable:
         """The type of this function as a global variable of compiled code."""
         from card_envs.compiling import _numba
 
-        return _numba.type_of(self.compiled)
+        return _numba.type_of_global(self.compiled)
 
     def __call__(self, *arguments: Any) -> Any:
         return self.compiled(*arguments)

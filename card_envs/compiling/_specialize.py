@@ -25,7 +25,7 @@ import numpy as np
 from card_envs import game as contract
 from card_envs.compiling import _defaults as defaults
 from card_envs.compiling import _library, _rules
-from card_envs.compiling._rules import plain
+from card_envs.compiling._rules import plain_function
 from card_envs.game import Game
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
@@ -93,7 +93,7 @@ _watcher: Callable[[Specialization, Any], Any] | None = None
 
 
 @contextmanager
-def watched(watcher: Callable[[Specialization, Any], Any]) -> Iterator[None]:
+def watching_specialize(watcher: Callable[[Specialization, Any], Any]) -> Iterator[None]:
     """Have `specialize` return `watcher(its arguments, the compiled loop)` meanwhile, to record or check calls."""
     global _watcher
     _watcher = watcher
@@ -122,7 +122,7 @@ def rebuilt(wanted: Specialization) -> tuple[FunctionType, str]:
     bound, sources = _binding(game, bot, inline, target, functions).rebuilt(loop)
     how = ("" if inline else "called") + ("checked" if _rules.checks_bounds() else "") + target.removeprefix("cpu")
     stem = "_".join([loop.__name__, game.name if game else "", bot, how + _hash_of(functions), ""])
-    bound.__name__ = bound.__qualname__ = stem + _digest(sources)
+    bound.__name__ = bound.__qualname__ = stem + _digest_sources(sources)
     return bound, stem
 
 
@@ -224,7 +224,7 @@ class _Binding:
 
 def _note(name: str, value: Any, sources: Sources, user: FunctionType) -> None:
     """Add a constant that a function uses, or a compiled function with everything it uses, to the sources of a loop."""
-    function = plain(value)
+    function = plain_function(value)
     if not isinstance(function, FunctionType):
         sources.setdefault(user, []).append(value)
     elif function in contract.MODULE_OF or function in _stubs:
@@ -282,27 +282,27 @@ def game_digest(game: Game) -> str:
             function = getattr(getattr(game, module), name, None)
             if function is not None:
                 _note(name, function, sources, function)
-    return _digest(sources)
+    return _digest_sources(sources)
 
 
-def _digest(sources: Sources) -> str:
+def _digest_sources(sources: Sources) -> str:
     """Return a hash of the source files of the functions and of the values of the constants."""
     files = {function.__code__.co_filename for function in sources}
     files |= {str(Path(__file__).with_name(name)) for name in COMPILERS}
-    values = [_value(constant) for constants in sources.values() for constant in constants]
+    values = [_constant_bytes(constant) for constants in sources.values() for constant in constants]
     digest = hashlib.sha256(b"\0".join(values))
     for content in sorted(map(_file_digest, files)):
         digest.update(content)
     return digest.hexdigest()[:HEX_DIGITS]
 
 
-def _value(part: Any) -> bytes:
+def _constant_bytes(part: Any) -> bytes:
     if isinstance(part, np.ndarray):
         return f"{part.dtype}{part.shape}".encode() + part.tobytes()
     if isinstance(part, tuple):  # its `repr` would abbreviate a large array
-        return _value(type(part)) + str(len(part)).encode() + b"\0".join(map(_value, part))
+        return _constant_bytes(type(part)) + str(len(part)).encode() + b"\0".join(map(_constant_bytes, part))
     if isinstance(part, Enum):
-        return _value(type(part)) + part.name.encode()
+        return _constant_bytes(type(part)) + part.name.encode()
     if isinstance(part, (int, float, complex, str, bytes, np.generic, np.dtype)):
         return f"{type(part).__name__}{part!r}".encode()
     if isinstance(part, type):

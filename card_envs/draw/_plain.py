@@ -29,7 +29,7 @@ class Row(NamedTuple):
 def draw_view(title: str, given: dict[str, Any], tall: bool) -> str:
     """Return a view as an SVG document; the hand lies at the bottom, where its legal cards can be touched."""
     width, height = SIZES[tall]
-    rows = [row for key, value in given.items() if key not in TOLD_ELSEWHERE for row in _rows(key, value)]
+    rows = [row for key, value in given.items() if key not in TOLD_ELSEWHERE for row in _view_rows(key, value)]
     rows.sort(key=lambda row: row.label == "hand")
     held = {card for row in rows if row.label == "hand" for card in row.cards or ()}
     picture = Picture(
@@ -44,15 +44,15 @@ def draw_view(title: str, given: dict[str, Any], tall: bool) -> str:
     return picture.svg()
 
 
-def _rows(label: str, value: Any) -> Iterator[Row]:
+def _view_rows(label: str, value: Any) -> Iterator[Row]:
     """Yield what a value of a view holds; those within it follow with longer labels."""
     label = label.replace("_", " ")
     if isinstance(value, dict):
         for key, part in value.items():
-            yield from _rows(f"{label} {key}", part)
+            yield from _view_rows(f"{label} {key}", part)
     elif isinstance(value, list) and any(isinstance(part, dict | list) for part in value):
         for number, part in enumerate(value):
-            yield from _rows(f"{label} {number + 1}", part)
+            yield from _view_rows(f"{label} {number + 1}", part)
     elif isinstance(value, list) and all(part is None or _is_short(part) for part in value):
         yield Row(label, value)
     elif isinstance(value, str) and value in FACES:
@@ -80,14 +80,14 @@ def _draw_row(picture: Picture, row: Row, y: float, size: float) -> None:
     step = fan_step(len(row.cards), 106 * size, picture.width - 2 * MARGIN, 100 * size)
     if row.label == "hand":
         for number, card in enumerate(row.cards):
-            with picture.place(card or "", _name(card)):
-                _card(picture, card, MARGIN + number * step, y, size)
+            with picture.place(card or "", _card_label(card)):
+                _draw_card(picture, card, MARGIN + number * step, y, size)
         return
-    with picture.place(row.label, f"{row.label}: {', '.join(map(_name, row.cards)) or 'empty'}"):
+    with picture.place(row.label, f"{row.label}: {', '.join(map(_card_label, row.cards)) or 'empty'}"):
         if not row.cards and size >= 1:
             picture.slot(MARGIN, y)
         for number, card in enumerate(row.cards):
-            _card(picture, card, MARGIN + number * step, y, size)
+            _draw_card(picture, card, MARGIN + number * step, y, size)
 
 
 def _caption(picture: Picture, text: str, x: float, y: float, size: float) -> None:
@@ -96,7 +96,7 @@ def _caption(picture: Picture, text: str, x: float, y: float, size: float) -> No
     picture.text(text, x, y + LINE * size / 2, min(CAPTION * size, room), "start")
 
 
-def _card(picture: Picture, card: str | None, x: float, y: float, size: float) -> None:
+def _draw_card(picture: Picture, card: str | None, x: float, y: float, size: float) -> None:
     if card is None:
         picture.back(x, y, size=size)
     elif card in FACES:
@@ -105,5 +105,5 @@ def _card(picture: Picture, card: str | None, x: float, y: float, size: float) -
         picture.plain_card(card, x, y, size)
 
 
-def _name(card: str | None) -> str:
+def _card_label(card: str | None) -> str:
     return "face down" if card is None else card_name(card) if card in FACES else card

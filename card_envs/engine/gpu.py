@@ -278,7 +278,7 @@ class GpuBatchEnv(Fixed):
             kernel[blocks, THREADS](number, *arguments)
         else:
             with torch.cuda.device(self.device):
-                stream = _stream(torch.cuda.current_stream().cuda_stream, self.device)
+                stream = _numba_stream(torch.cuda.current_stream().cuda_stream, self.device)
                 kernel[blocks, THREADS, stream](number, *arguments)
 
     def _run(self, kernel: Any, *arguments: Any) -> None:
@@ -309,7 +309,7 @@ def usable(device: str | torch.device) -> torch.device:
 
 
 @lru_cache(64)
-def _stream(handle: int, device: torch.device) -> Any:
+def _numba_stream(handle: int, device: torch.device) -> Any:
     """Return Numba's handle for a torch stream."""
     return cuda.external_stream(handle)
 

@@ -165,9 +165,9 @@ class SpielGame(pyspiel.Game):  # type: ignore[misc]
     def __init__(self, game: Game, params: dict[str, Any]) -> None:
         self.card_game = game
         params = {name: _escaped(value) if isinstance(value, str) else value for name, value in params.items()}
-        self.options = game.validated(_parsed("options", params.get("options") or "{}"))
+        self.options = game.validated(_parse_parameter("options", params.get("options") or "{}"))
         self.draws = Draws(check_int(params.get("seed", 0), 0, None, "seed"))
-        self.deals = _listed(game, self.options, _parsed("deals", params.get("deals") or "[]"))
+        self.deals = _listed(game, self.options, _parse_parameter("deals", params.get("deals") or "[]"))
         modes = pyspiel.GameType.ChanceMode
         kind = _type_of(game, modes.EXPLICIT_STOCHASTIC if self.deals else modes.SAMPLED_STOCHASTIC)
         rules = game.rules
@@ -326,7 +326,7 @@ def _escaped(text: str) -> str:
     return SPLITTING.sub(lambda found: f"%{ord(found[0]):02X}", unquote(text))
 
 
-def _parsed(name: str, text: str) -> Any:
+def _parse_parameter(name: str, text: str) -> Any:
     """Return the value of a parameter in JSON. Raises ValueError that names the parameter."""
     try:
         return json.loads(unquote(text))

@@ -35,10 +35,10 @@ def find_actor(trained: Any) -> nn.Module:
     trained = unwrapped(trained)
     origins = {kind.__module__.partition(".")[0] for kind in type(trained).__mro__}
     if getattr(trained, "obs_rms", None) is not None and not _has_forward(trained):  # such as AgileRL's RSNorm
-        raise ValueError(f"{_name(trained)}: it normalizes observations before its actor reads them; {PUT_INSIDE}")
+        raise ValueError(f"{_class(trained)}: it normalizes observations before its actor reads them; {PUT_INSIDE}")
     found = next((find for library, find in LIBRARIES.items() if library in origins), _of_torch)(trained)
     if not isinstance(found, nn.Module):
-        raise ValueError(f"{_name(trained)}: expected a torch module, or an algorithm or agent that has an actor")
+        raise ValueError(f"{_class(trained)}: expected a torch module, or an algorithm or agent that has an actor")
     return found
 
 
@@ -68,11 +68,11 @@ def scripted(actor: nn.Module) -> tuple[torch.jit.ScriptModule, int] | None:
     return (inner, 1 if alone else 2) if isinstance(inner, torch.jit.ScriptModule) else None
 
 
-def _name(trained: object) -> str:
+def _class(trained: object) -> str:
     return type(trained).__name__
 
 
-def _only(modules: Any, where: str) -> Any:
+def _only_actor(modules: Any, where: str) -> Any:
     """Return the only one of named modules. Raises ValueError if there are several."""
     if len(modules) != 1:
         raise ValueError(f"{where} has {len(modules)} actors: pass one of them: {', '.join(map(str, modules))}")
@@ -137,7 +137,7 @@ SAME_VALUES = ("DtypeObservation",)
 def _of_sb3(trained: Any) -> nn.Module | None:
     policy = getattr(trained, "policy", trained)
     if hasattr(policy, "lstm_actor"):
-        raise ValueError(f"{_name(trained)}: a recurrent policy needs the whole episode; expected one without memory")
+        raise ValueError(f"{_class(trained)}: a recurrent policy needs the whole episode; expected one without memory")
     if not hasattr(policy, "q_net") and not hasattr(policy, "mlp_extractor"):
         return None
     env = trained.get_env() if callable(getattr(trained, "get_env", None)) else None
@@ -152,14 +152,14 @@ def _normalization(trained: object, env: Any) -> Normalization | None:
             found = Normalization(env) if env.norm_obs else None
         elif type(env).__name__ not in HARMLESS:
             raise ValueError(
-                f"{_name(trained)}: {type(env).__name__} may change observations before its network reads them; "
+                f"{_class(trained)}: {type(env).__name__} may change observations before its network reads them; "
                 f"{PUT_INSIDE}, or the policy alone if it does not"
             )
         env = env.venv
     for wrapper in map(_wrappers, getattr(env, "envs", [])[:1]):
         for one in wrapper:
             raise ValueError(
-                f"{_name(trained)}: {one} may change observations before its network reads them; {PUT_INSIDE}, or the "
+                f"{_class(trained)}: {one} may change observations before its network reads them; {PUT_INSIDE}, or the "
                 "policy alone if it does not"
             )
     return found
@@ -183,7 +183,7 @@ def _wrappers(env: Any) -> list[str]:
 def _of_tianshou(trained: Any) -> nn.Module | None:
     policy = getattr(trained, "policy", trained)
     if hasattr(policy, "policies"):
-        policy = _only(policy.policies, _name(trained))
+        policy = _only_actor(policy.policies, _class(trained))
     network = policy
     gives_probabilities = getattr(policy, "softmax_output", False) or getattr(policy, "softmax", False)
     if hasattr(policy, "action_space"):
@@ -206,7 +206,7 @@ def _tianshou_probabilities(network: Any, observation: Tensor, action_mask: Tens
 
 def _of_agilerl(trained: Any) -> nn.Module | None:
     if hasattr(trained, "actors"):
-        trained = _only(trained.actors, _name(trained))
+        trained = _only_actor(trained.actors, _class(trained))
     actor = getattr(trained, "actor", trained)
     is_sampling = hasattr(getattr(actor, "head_net", None), "wrapped")
     return Actor(actor, _agilerl_logits) if is_sampling else _of_torch(actor)
@@ -233,11 +233,11 @@ def _of_rllib(trained: Any) -> nn.Module | None:
         for connector in getattr(pipeline, "connectors", []):
             if type(connector).__name__ not in CONNECTORS:
                 raise ValueError(
-                    f"{_name(trained)}: the connector {type(connector).__name__} may change observations before its "
+                    f"{_class(trained)}: the connector {type(connector).__name__} may change observations before its "
                     f"module reads them; {PUT_INSIDE}, or the RLModule alone if it does not"
                 )
     if hasattr(module, "keys"):
-        module = _only(dict(module.items()), _name(trained))
+        module = _only_actor(dict(module.items()), _class(trained))
     return Actor(module, _rllib_logits) if hasattr(module, "forward_inference") else None
 
 

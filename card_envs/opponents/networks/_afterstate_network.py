@@ -25,7 +25,7 @@ from card_envs.opponents.networks._afterstates import (
     AfterstateWorkspace,
     MoveRows,
     copy_all,
-    draw_worlds,
+    draw_lookahead_worlds,
     follow_macro,
     is_first_reached,
     load_decision,
@@ -174,7 +174,7 @@ def score_macros(
     moves, rows = scorer.moves, scorer.rows
     size = obs_size(moves)
     load_decision(state, moves)
-    draw_worlds(state.seat, moves)
+    draw_lookahead_worlds(state.seat, moves)
     sum_position(scorer)
     different = 0
     for c in range(number):

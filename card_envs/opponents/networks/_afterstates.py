@@ -240,7 +240,7 @@ def write_lookahead(state: State, baseline: int, workspace: AfterstateWorkspace,
             workspace.followed[action], kept[action] = follow_action(state, action, workspace)
     number = merge_moves(baseline, workspace.followed, workspace.reached, kept)
     if number > 1:  # a single afterstate needs no lookahead
-        draw_worlds(state.seat, workspace)
+        draw_lookahead_worlds(state.seat, workspace)
     for action in range(kept.shape[0]):
         if kept[action]:
             found = write_followed(
@@ -288,7 +288,7 @@ def load_decision(state: State, workspace: AfterstateWorkspace) -> None:
     workspace.worlds[0] = state
 
 
-def draw_worlds(seat: int, workspace: AfterstateWorkspace) -> None:
+def draw_lookahead_worlds(seat: int, workspace: AfterstateWorkspace) -> None:
     """Draw the worlds of the lookahead."""
     for k in range(NUM_AHEAD):
         draw_world(workspace.worlds[0], seat, workspace.key)

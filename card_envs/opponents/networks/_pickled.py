@@ -20,7 +20,7 @@ class _Pickler(pickle.Pickler):
             torch.jit.save(part, file)
             return _loaded_script, (file.getvalue(),)
         if isinstance(part, fx.GraphModule):
-            return _plain(part).__reduce__()
+            return _untyped(part).__reduce__()
         return NotImplemented
 
 
@@ -35,7 +35,7 @@ def _loaded_script(data: bytes) -> Any:
     return torch.jit.load(io.BytesIO(data))  # type: ignore[no-untyped-call]
 
 
-def _plain(module: Any) -> fx.GraphModule:
+def _untyped(module: Any) -> fx.GraphModule:
     """Return a graph with the same weights, without types as text; an exported one for tensors, without its checks."""
     graph = copy.deepcopy(module.graph)
     if is_exported := any(kind.__name__ == "_StatefulGraphModule" for kind in type(module).__mro__):
