@@ -32,6 +32,7 @@ uvicorn = pytest.importorskip("uvicorn", reason="the page's tests need the extra
 
 LEVELS = ("greedy", "small", "strong", "champion")
 SIZES = {"phone": (390, 844), "desk": (1280, 800)}
+PHONES = ((320, 480), (390, 844), (480, 320), (667, 375), (844, 390), (932, 430), (1280, 800))
 PAGE = Path(card_envs.__file__).parent / "serve" / "page"
 READY = "#table[data-state=yours] #moves button:enabled, #table[data-state=over]"
 RESULT = re.compile(r"(You won|You lost|Drawn)\b")
@@ -247,6 +248,39 @@ def judge_record(page: Any, file: Path, record: GameRecord, judge: str) -> None:
     page.click("#judge")
     page.wait_for_selector(f"#judged:has-text('Judged by {judge}')", timeout=COMPILING)
     assert page.locator("#log li .cost").count() > 0
+
+
+@pytest.mark.mechanics
+def test_what_is_needed_can_be_touched_at_every_size(page: Any, game: Game) -> None:
+    """Play is in sight without scrolling, the moves are beside the picture, and each can be clicked."""
+    for width, height in PHONES:
+        page.set_viewport_size({"width": width, "height": height})
+        page.check(f"input[value={game.name}]")
+        button = page.locator("form button[type=submit]").bounding_box()
+        assert 0 <= button["y"] <= height - button["height"], (width, height)
+        sit_down(page, game, short_options(game))
+        for move in page.locator("#moves button").all():
+            move.click(trial=True)  # scrolls there, and raises where something lies above
+        moves, tools = page.locator("#moves").bounding_box(), page.locator("#hint").bounding_box()
+        assert moves["height"] >= 40 and moves["y"] + moves["height"] <= tools["y"], (width, height)
+        leave(page)
+
+
+def option_words(page: Any, game: Game) -> list[str]:
+    """Return the words of each option of a game on the start page: its title, then its values."""
+    page.check(f"input[value={game.name}]")
+    return [label.text_content() for label in page.locator("#options label").all()]
+
+
+def said_of_options(game: Game) -> list[str]:
+    """Return the same from the game itself."""
+    return ["".join([title, *(words for _, words in values)]) for _, title, values in game.choices]
+
+
+def test_options_are_in_words(page: Any, game: Game) -> None:
+    if not game.choices:
+        pytest.skip("its options have no words")
+    assert option_words(page, game) == said_of_options(game)
 
 
 @pytest.mark.mechanics

@@ -22,7 +22,19 @@ from card_envs.game import Game
 from card_envs.record import GameRecord
 from tests.conftest import built_for_js, short_options
 from tests.test_js import PORTED
-from tests.test_page import COMPILING, READY, SIZES, browser, judge_record, leave, more, shot, sit_down
+from tests.test_page import (
+    COMPILING,
+    READY,
+    SIZES,
+    browser,
+    judge_record,
+    leave,
+    more,
+    option_words,
+    said_of_options,
+    shot,
+    sit_down,
+)
 
 JS = Path(__file__).parents[1] / "js"
 __all__ = ["browser"]  # a fixture
@@ -109,6 +121,11 @@ def test_whole_games(page: Any, game: Game, request: pytest.FixtureRequest, tmp_
     leave(page)
     judge_record(page, file, record, "strong")
     shot(page, "static", game.name, size, "judged")
+
+
+@pytest.mark.parametrize("game", PORTED, ids=lambda game: game.name)
+def test_options_are_in_the_words_of_the_other_page(page: Any, game: Game) -> None:
+    assert option_words(page, game) == said_of_options(game)
 
 
 @pytest.mark.parametrize("game", PORTED, ids=lambda game: game.name)

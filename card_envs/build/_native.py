@@ -241,7 +241,7 @@ def player_file(layout: str, first: list[tuple[int, Any]]) -> bytes:
 def _target_files(game: Game, functions: list[Compiled], target: Any, objects: Path) -> dict[str, bytes]:
     """Return the files of a game for a target, by name."""
     players = {one.player: one for one in functions if one.file}
-    known = description(game) | {"initial": initial(game).hex(), "choices": patches(game)}
+    known = description(game)
     known["opponents"] = list(players)
     known["about_opponents"] = {
         name: about(replace(load_opponent(one.made_of, game), name=name)) for name, one in players.items()
