@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import platform
+import re
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # one core each; before NumPy or torch is imported
@@ -20,8 +23,7 @@ class Row(NamedTuple):
     """One comparison.
 
     Attributes:
-        work: what was done.
-        other: whose figure stands beside ours.
+        work, other: what was done, and whose figure stands beside ours.
         other_rate, own_rate: decisions a second of CPU time, the best of all rounds.
         ratios: ours by theirs, in each round.
     """
@@ -33,23 +35,22 @@ class Row(NamedTuple):
     ratios: list[float]
 
     def cells(self) -> tuple[str, ...]:
-        """The row as text: rates in thousands, the middle ratio with the least and the largest."""
+        """Return the row as text: rates in thousands, the middle ratio with the least and the largest."""
         low, high = min(self.ratios), max(self.ratios)
         ratio = f"**{short(statistics.median(self.ratios))}** ({short(low)} to {short(high)})"
         return self.work, self.other, short(self.other_rate / 1e3), short(self.own_rate / 1e3), ratio
 
 
 HEAD = ("measured", "beside", "theirs, k/s", "ours, k/s", "ours / theirs")
-Benchmark = Callable[[float], Iterator[Row]]  # given the seconds of each work
 
 
 def short(number: float) -> str:
-    """Two or three digits that mean something."""
+    """Return a number with two or three digits that mean something."""
     return f"{number:,.0f}" if number >= 100 else f"{number:.1f}" if number >= 10 else f"{number:.2f}"
 
 
 def timed(play: Callable[[], int]) -> Work:
-    """All that a function does."""
+    """Return what a function does as work."""
 
     def work() -> tuple[int, float]:
         start = time.process_time()
@@ -76,11 +77,14 @@ def in_turns(work: str, other: str, theirs: Work, ours: Work, seconds: float, ro
 
 
 def markdown(rows: list[Row]) -> str:
-    """Rows as a table in Markdown."""
+    """Return rows as a table in Markdown."""
     lines = [HEAD, ("---", "---", "--:", "--:", "--:"), *(row.cells() for row in rows)]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def command(benchmark: Benchmark, seconds: float = 5.0) -> None:
-    """One benchmark as a program: prints its rows."""
-    print(markdown(list(benchmark(seconds))), end="")
+def processor() -> str:
+    """Return the name of this machine's processor, and whether it has the vectors that ratios depend on."""
+    text = Path("/proc/cpuinfo").read_text(encoding="utf-8") if platform.system() == "Linux" else ""
+    if not (name := re.search(r"^model name\s*: (.*)", text, re.M)):
+        return platform.processor() or platform.machine()
+    return f"{name[1]} {'with' if 'avx512f' in text.split() else 'without'} AVX-512"

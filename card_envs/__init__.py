@@ -19,7 +19,6 @@ from card_envs.games import GAMES, get_game
 if TYPE_CHECKING:
     from card_envs.engine._legality import IllegalMove
     from card_envs.engine.batch import BatchEnv
-    from card_envs.engine.packing import Packing
     from card_envs.envs._replay import replay, verify
     from card_envs.opponents import load_opponent
     from card_envs.opponents.policy import Decisions, Opponent, Policy
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 # Imported on first use, because they import Numba; `import card_envs` stays fast.
 _LAZY = {
     "BatchEnv": "card_envs.engine.batch",
-    "Packing": "card_envs.engine.packing",
     "IllegalMove": "card_envs.engine._legality",
     "load_opponent": "card_envs.opponents",
     "Opponent": "card_envs.opponents.policy",
@@ -43,7 +41,7 @@ _LAZY = {
 }
 
 __all__ = [
-    "GAMES", "BatchEnv", "Decisions", "Game", "GameRecord", "IllegalMove", "Opponent", "Packing", "Policy",
+    "GAMES", "BatchEnv", "Decisions", "Game", "GameRecord", "IllegalMove", "Opponent", "Policy",
     "Review", "get_game", "load_opponent", "replay", "review", "verify",
 ]  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The command line: `python -m card_envs` with games, survey, compare, solve, train, bench, kernels, play, …"""
+"""The command line: `python -m card_envs` with games, survey, compare, solve, train, bench, play, …"""
 
 from __future__ import annotations
 
@@ -682,31 +682,6 @@ def sheet_by_game(
         by_game = (figures[game.name] for game in chosen)
         sheet.add_row(label, *(shown(known[label]) if label in known else "" for known in by_game))
     return sheet
-
-
-@app.command()
-def kernels(
-    game_name: GameName,
-    capability: Annotated[str, typer.Option(help="compute capability: 8.0 (A100), 9.0 (H100), 12.0")] = "9.0",
-    json_file: JsonFile = None,
-) -> None:
-    """Compile a game's kernels for a GPU, which need not be present.
-
-    Prints the cost of each per thread (extra `gpu`).
-    """
-    from card_envs.engine._ptx import Figures, tabulate
-
-    game = get_game(game_name)
-    files.check_output(json_file)
-    sheet = Sheet(title=f"{game.title} for compute capability {capability}; -1: ptxas is not installed")
-    for column in ("kernel", *Figures._fields):
-        sheet.add_column(column, justify="left" if column == "kernel" else "right")
-    found = {}
-    for name, figures in tabulate(game, capability):
-        found[name] = figures._asdict()
-        sheet.add_row(name, *(f"{figure:,}" for figure in figures))
-    figures_found = {"game": game.name, "capability": capability, "kernels": found}
-    deliver(figures_found, json_file, lambda: console.print(sheet))
 
 
 @app.command()

@@ -1,7 +1,7 @@
 """Writes the tables of measured figures into the documents: `python docs/figures.py`.
 
 Where they come from: `strength/GAME-*.json`, which `compare --json` writes; `docs/speed.json`, which `bench --json`
-writes; `docs/gpu.json` of `python -m benchmarks.gpu`; `strength/baselines.json` of `python -m benchmarks.baselines`. A
+writes; `docs/gpu.json` of `python -m benchmarks.gpu`; `strength/baselines.json` of `python -m benchmarks.training`. A
 table stands between `<!-- figures: NAME -->` and `<!-- /figures -->`; what the names are, `tables` says.
 """
 
@@ -37,8 +37,6 @@ METHODS = {
     "maskable_ppo": "MaskablePPO",
     "cleanrl_ppo": "PPO in CleanRL's style",
     "tianshou_dqn": "Tianshou's DQN",
-    "mccfr": "OpenSpiel's MCCFR",
-    "nfsp": "OpenSpiel's NFSP",
     "ppo": "our `ppo`",
     "advantages": "our `advantages`",
     "td": "our `td`",
@@ -249,15 +247,11 @@ def costs(game: Figures) -> str:
 
 def baselines(name: str, game: Figures) -> str:
     """Return the learning curves of a game's methods against each scripted player, and their cost."""
-    solved = "exploitability" in next(iter(game["known"].values()))
-    form = "+.2f" if solved else "+.1f"
 
     def over(anchor: str) -> Callable[[Figures], float]:
         return lambda point: float(point[anchor]["gained"]["mean"])
 
-    parts = [curves(game, f"over `{anchor}`", over(anchor), form) for anchor in ("greedy", "trivial")]
-    if solved:
-        parts.insert(0, curves(game, "exploitability", lambda point: float(point["exploitability"]), ".3f"))
+    parts = [curves(game, f"over `{anchor}`", over(anchor), "+.1f") for anchor in ("greedy", "trivial")]
     ends = [
         point["greedy"]["gained"]
         for runs in game["methods"].values()
@@ -266,8 +260,8 @@ def baselines(name: str, game: Figures) -> str:
         if 1.0 in point["after"]
     ]
     half = fmean(end["high"] - end["low"] for end in ends) / 2
-    what = "deals" if name in GAMES and GAMES[name].is_solitaire else "mirrored pairs"
-    note = f"{game['pairs']:,} {what} a measurement: a 95 % interval over `greedy` of ±{half:{form[1:]}} on average."
+    what = "deals" if GAMES[name].is_solitaire else "mirrored pairs"
+    note = f"{game['pairs']:,} {what} a measurement: a 95 % interval over `greedy` of ±{half:.1f} on average."
     return "\n".join([*parts, costs(game), note + "\n"])
 
 

@@ -56,7 +56,6 @@ CORE: dict[str, tuple[list[str], str]] = {
     "import": ([GAME, "view.json", "imported"], "card_envs[onnx]"),
     "rules": ([GAME, "--short"], "board"),
     "layout": ([GAME], "observation"),
-    "kernels": ([GAME], "card_envs[gpu]"),
     "bench": ([GAME, "--seconds", "0.01"], "import card_envs"),
     "play": ([GAME, "--record", "game.json"], "saved"),
     "review": (["game.json", "--by", "search:8"], "judged by"),

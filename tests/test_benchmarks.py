@@ -6,19 +6,19 @@ import json
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from benchmarks import __main__ as everything
-from benchmarks import gpu
-from benchmarks.c_reference import NUM_ACTIONS, OBS_SIZE, TrickGame, compiled, our_steps
+from benchmarks import gpu, step
 from benchmarks.measuring import Row, in_turns, markdown, timed
-from card_envs import BatchEnv, get_game, load_opponent
-from card_envs.compare.pairs import play_pairs
+from benchmarks.step import NUM_ACTIONS, OBS_SIZE, TrickGame, compiled, our_steps
+from card_envs import BatchEnv, get_game
+from card_envs.envs.aec import CardEnv
 from card_envs.scaffold.high_card import GAME as TINY
 
 HANDS, PLAYED, TRICK_OF, WINNERS = slice(0, 54), slice(54, 270), slice(270, 324), slice(378, 432)
@@ -70,38 +70,22 @@ def test_decisions_are_counted() -> None:
     assert timed(lambda: 7)()[0] == 7
 
 
-@pytest.mark.parametrize("name", ["open_spiel_games", "pettingzoo_classic"])
-def test_what_others_play_is_counted(name: str) -> None:
-    if name == "open_spiel_games":
-        pytest.importorskip("pyspiel")
-        from benchmarks.open_spiel_games import DECISIONS, PAIRS, their_moves
+def test_what_others_play_is_counted() -> None:
+    pytest.importorskip("pyspiel")
+    from benchmarks.libraries import DECISIONS, OPEN_SPIEL, open_spiel_moves, turns_of
 
-        for game in PAIRS:
-            assert their_moves(game)()[0] == DECISIONS
-    else:
-        pytest.importorskip("rlcard")
-        from benchmarks.pettingzoo_classic import TURNS, rows
-
-        found = list(rows(1e-9))
-        assert len(found) == 4 and all(row.other_rate > 0 for row in found) and TURNS > 0
-
-
-def test_rows_of_data_are_counted() -> None:
-    pytest.importorskip("pyarrow", reason="the extra `data` is not installed")
-    from benchmarks.games_as_data import generated, loop
-
-    game = get_game("back_alley")
-    for as_text in (False, True):
-        assert generated(game, as_text)()[0] > 16 * 8 and loop(game, as_text)()[0] >= 8
+    for game in OPEN_SPIEL:
+        assert open_spiel_moves(game)()[0] == DECISIONS
+    assert turns_of(CardEnv(TINY))()[0] == DECISIONS
 
 
 @pytest.mark.slow
 def test_training_is_counted() -> None:
     pytest.importorskip("sb3_contrib")
-    from benchmarks.maskable_ppo import rows
+    from benchmarks.training import rows
 
     found = list(rows(1e-9))
-    assert len(found) == 2 and all(row.other_rate > 0 and row.own_rate > 0 for row in found)
+    assert len(found) == 1 and all(row.other_rate > 0 and row.own_rate > 0 for row in found)
 
 
 def test_rows_hold_rates_and_ratios() -> None:
@@ -114,12 +98,18 @@ def test_rows_hold_rates_and_ratios() -> None:
     ]
 
 
-def test_the_table_goes_between_the_marks() -> None:
-    page = everything.PAGE.read_text()
-    once = everything.rewritten(page, "A table.\n", "page")
-    assert everything.rewritten(once, "A table.\n", "page") == once and "A table." in once
-    with pytest.raises(ValueError, match="page: expected the lines <!-- benchmarks --> and, after it"):
-        everything.rewritten("nothing", "A table.\n", "page")
+def test_the_table_goes_between_the_marks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "README.md"
+    page.write_text("before\n<!-- benchmarks -->\nold\n<!-- /benchmarks -->\nafter\n")
+    monkeypatch.setattr(everything, "PAGE", page)
+    monkeypatch.setattr(step, "rows", lambda seconds: [Row("work", "other", 20.0, 60.0, [3.0])])
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "--only", "step", "--write"])
+    everything.main()
+    table = capsys.readouterr().out
+    assert "| work | other |" in table
+    assert page.read_text() == f"before\n<!-- benchmarks -->\n{table}<!-- /benchmarks -->\nafter\n"
 
 
 # Beside pgx on a GPU
@@ -127,8 +117,8 @@ def test_the_table_goes_between_the_marks() -> None:
 
 def test_each_takes_its_turn_on_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """With kernels that are not launched, and pgx's environments that do nothing; one finds no memory."""
-    from card_envs.engine import _ptx as ptx
     from card_envs.engine import gpu as engine
+    from tests import ptx
 
     def steps(name: str, tables: int) -> Callable[[], int]:
         if name == "full":
@@ -145,17 +135,10 @@ def test_each_takes_its_turn_on_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: p
     monkeypatch.setattr(gpu, "GAMES", {TINY.name: TINY})
     monkeypatch.setattr(gpu, "PGX", ("full", "one", "other"))
     monkeypatch.setattr(gpu, "pgx_steps", steps)
-    found = gpu.measured(4, "cuda", 1e-9)
+    found = gpu.measured(4, 1e-9)
     assert list(found) == [TINY.name, "pgx one", "pgx other"] and min(found.values()) > 0
     assert turns == ["one", "other", *["one", "other"] * (1 + gpu.ROUNDS)]
     assert "full, 4 tables: left out: RESOURCE_EXHAUSTED" in capsys.readouterr().err
-
-
-def test_figures_of_a_card_replace_its_own(tmp_path: Path) -> None:
-    path = tmp_path / "gpu.json"
-    for card, made in (("A", "first"), ("B", "first"), ("A", "second")):
-        gpu.stored(path, {"card": card, "made": made, "rates": {}})
-    assert [(one["card"], one["made"]) for one in json.loads(path.read_text())] == [("B", "first"), ("A", "second")]
 
 
 def test_pgx_plays_on_the_cpu() -> None:
@@ -164,57 +147,26 @@ def test_pgx_plays_on_the_cpu() -> None:
         assert gpu.pgx_steps(name, 2)() == 2 * gpu.STEPS
 
 
-def test_our_steps_are_counted_on_the_cpu() -> None:
-    assert gpu.our_steps(TINY, 8, "cpu")() == 8
-
-
 # Baselines
 
 
-def chosen(strategy: list[Any], number: int, worth: Any) -> Any:
-    return strategy[number]
-
-
-def test_the_tiny_game_is_solved() -> None:
-    from benchmarks.tiny_game import tree
-
-    game = tree()
-    assert [level.legal.shape[1] for level in game.levels] == [3, 3, 2, 2] and len(game.levels[0].seat) == 18_480
-    strategies = {name: game.strategy(load_opponent(name, TINY)) for name in ("random", "trivial", "greedy")}
-    for name, other in (("greedy", "trivial"), ("greedy", "random")):
-        choose = partial(chosen, strategies[name])
-        value = [game.values(strategies[other], seat, choose) for seat in range(2)]
-        played = play_pairs(TINY, load_opponent(name, TINY), load_opponent(other, TINY), 4000).margin_per_episode
-        assert played.low < sum(value) / 2 < played.high
-    exploited = {name: game.exploitability(strategy) for name, strategy in strategies.items()}
-    assert exploited["trivial"] > exploited["random"] > exploited["greedy"] > 0.2
-    near, nearer = (game.optimum(iterations) for iterations in (3, 12))
-    assert 0 <= game.exploitability(nearer) < game.exploitability(near) / 3 < 0.02
-    again = game.strategy(game.player(nearer))
-    assert all(np.allclose(one, other, atol=1e-6) for one, other in zip(again, nearer))
-
-
-LEARNERS = (
-    ("maskable_ppo", "sb3_contrib"), ("cleanrl_ppo", "torch"), ("tianshou_dqn", "tianshou"), ("ppo", "torch"),
-    ("advantages", "torch"), ("mccfr", "open_spiel"), ("nfsp", "tree"),
-)  # fmt: skip
-
-
-@pytest.mark.parametrize(("method", "needs"), LEARNERS)
-def test_every_method_learns_the_tiny_game(method: str, needs: str) -> None:
+@pytest.mark.parametrize(
+    ("method", "needs"),
+    [("maskable_ppo", "sb3_contrib"), ("cleanrl_ppo", "torch"), ("tianshou_dqn", "tianshou"), ("ppo", "torch")],
+)
+def test_methods_learn(method: str, needs: str) -> None:
     for needed in ("torch", needs):
         pytest.importorskip(needed)
-    from benchmarks.baselines import METHODS, Budget, measured
+    from benchmarks.training import METHODS, Budget, measured, options_of
 
-    decisions, policy = next(METHODS[method](TINY, {}, 0, Budget(0.01)))
-    found = measured(TINY, policy(), {}, 4)
-    assert decisions > 0 and found["exploitability"] > 0 and 0 <= found["greedy"]["won"]["mean"] <= 1
-    assert {one for one, _ in LEARNERS} | {"td"} == set(METHODS)
+    game = get_game("back_alley")
+    decisions, policy = next(METHODS[method](game, options_of(game), 0, Budget(0.01)))
+    assert decisions > 0 and 0 <= measured(game, policy(), 4)["greedy"]["won"]["mean"] <= 1
 
 
 def test_learning_curves_count_only_learning(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
-    from benchmarks import baselines
+    from benchmarks import training as baselines
 
     now = [0.0]
     monkeypatch.setattr(baselines, "work_time", lambda: now[0])
@@ -222,7 +174,7 @@ def test_learning_curves_count_only_learning(monkeypatch: pytest.MonkeyPatch) ->
     def learning() -> Iterator[tuple[int, Callable[[], Any]]]:
         for update in range(1, 100):
             now[0] += 10
-            yield 20_000 * update, lambda: load_opponent("random", TINY)
+            yield 20_000 * update, SimpleNamespace
 
     def measure(policy: Any) -> dict[str, Any]:
         now[0] += 1000
@@ -233,7 +185,7 @@ def test_learning_curves_count_only_learning(monkeypatch: pytest.MonkeyPatch) ->
     assert [(point["decisions"], point["after"]) for point in points] == [
         (20_000, [0.1]), (40_000, [0.3, 30_000]), (100_000, [100_000]), (120_000, [1.0]),
     ]  # fmt: skip
-    assert points[-1]["minutes"] == 1 and budget.seconds == 60 and "seen" in points[0]
+    assert points[-1]["minutes"] == 1 and budget.seconds == 60 and not points[0]["seen"].sampled
 
 
 @pytest.mark.processes
@@ -241,21 +193,21 @@ def test_baselines_go_on_where_they_were(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("torch")
-    from benchmarks import baselines
+    from benchmarks import training as baselines
 
     path = tmp_path / "found.json"
-    words = ["--games", TINY.name, "--methods", "ppo", "--minutes", "0.002", "--seeds", "1", "--file", str(path)]
+    words = ["--games", "big_ben", "--methods", "ppo", "--minutes", "0.002", "--seeds", "1", "--file", str(path)]
 
     def run(*more: str) -> str:
         monkeypatch.setattr(sys, "argv", ["baselines", *words, *more])
         baselines.main()
         return capsys.readouterr().out
 
-    assert "1/1 high_card ppo 0: " in run("--pairs", "20")
-    found = json.loads(path.read_text())["games"][TINY.name]
-    assert set(found["known"]) == {"random", "greedy", "optimum"} and set(found["methods"]) == {"ppo"}
-    assert found["methods"]["ppo"]["0"]["points"][-1]["after"][-1] == 1.0
+    assert "big_ben ppo 0: " in run("--pairs", "20")
+    found = json.loads(path.read_text())["games"]["big_ben"]
+    assert set(found["known"]) == {"random", "small"} and set(found["methods"]) == {"ppo"}
+    assert 1.0 in found["methods"]["ppo"]["0"]["points"][-1]["after"]
     assert run("--pairs", "20") == ""
     with pytest.raises(SystemExit):
         run("--pairs", "30")
-    assert "high_card was made with pairs = 20, not 30: give that, or another --file" in capsys.readouterr().err
+    assert "big_ben was made with other --minutes or --pairs" in capsys.readouterr().err

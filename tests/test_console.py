@@ -23,7 +23,6 @@ from card_envs import _bench as bench
 from card_envs import _console as console
 from card_envs import _files as files
 from card_envs.__main__ import app, main
-from card_envs.engine import _ptx as ptx
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
 from card_envs.games import GAMES
@@ -49,7 +48,6 @@ OUTPUTS = {
     ("solve", "json_file"): f"solve {SOLVED} --packs 2 --positions 50 --json OUT.json",
     ("advise", "json_file"): "advise high_card view.json --opponent greedy --json OUT.json",
     ("bench", "json_file"): "bench high_card --json OUT.json",
-    ("kernels", "json_file"): "kernels high_card --json OUT.json",
     ("export", "model"): f"export {SHIPPED}/small OUT.onnx",
     ("import", "folder"): "import high_card view.json OUT",
     ("play", "record"): "play high_card --record OUT.json",
@@ -174,8 +172,6 @@ def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in dir(bench):
         if name.endswith(("_rate", "_seconds")):
             monkeypatch.setattr(bench, name, lambda *arguments, **named: bench.Throughput(1.0, 1.0))
-    figures = ptx.Figures(*range(len(ptx.Figures._fields)))
-    monkeypatch.setattr(ptx, "tabulate", lambda *arguments: iter([("step", figures)]))
     monkeypatch.setattr(
         folder,
         "save_model",

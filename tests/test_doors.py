@@ -17,7 +17,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 from numpy.typing import NDArray
 
-from card_envs import GameRecord, Packing, replay, verify
+from card_envs import GameRecord, replay, verify
 from card_envs.compare._tables import new_tables, play_out
 from card_envs.compare.pairs import play_pairs
 from card_envs.compare.survey import survey
@@ -878,7 +878,6 @@ def test_errors_do_not_repeat_long_texts(game: Game) -> None:
 WRONG = [*THINGS, 1 << 40, 1 << 63]
 GREEDY = ScriptedPolicy("greedy")
 TURN = decisions_at(TINY, BatchEnv(TINY, 4).states)
-PACKING = Packing(TINY)
 
 
 def env() -> CardEnv:
@@ -910,11 +909,6 @@ CALLS: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
     "SearchPolicy": (SearchPolicy, {"game": TINY, "worlds": 1, "seconds": None, "moves": "single", "prior": None,
                                     "rollout": None, "leaf": None, "leaf_after": 2, "leaf_playout": 0.0, "arms": 2,
                                     "threads": 1}),
-    "Packing": (Packing, {"game": TINY}),
-    "Packing.pack": (PACKING.pack, {"obs": TURN.obs}),
-    "Packing.unpack": (PACKING.unpack, {"rows": PACKING.pack(TURN.obs)}),
-    "Packing.pack_mask": (PACKING.pack_mask, {"mask": TURN.mask}),
-    "Packing.unpack_mask": (PACKING.unpack_mask, {"rows": PACKING.pack_mask(TURN.mask)}),
     "load_opponent": (load_opponent, {"name": "greedy", "game": TINY, "sampled": True}),
     "GameRecord": (GameRecord, RECORD.model_dump()),
     **{kind.__name__: (kind, {"game": TINY, "weights": {}, "sampled": True}) for kind in
@@ -996,4 +990,3 @@ def test_read_only_arrays_compile_nothing_again() -> None:
     assert check_ints(actions, 4) is actions and check_ints(read_only(actions), 4).flags.writeable
     decisions = decisions_at(TINY, read_only(env.states))
     assert decisions.bot_moves("greedy").tolist() == decisions_at(TINY, env.states).bot_moves("greedy").tolist()
-    assert np.array_equal(PACKING.unpack(read_only(PACKING.pack(read_only(env.obs)))), env.obs)

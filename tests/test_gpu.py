@@ -176,8 +176,8 @@ def test_without_a_gpu_there_is_a_clear_error(game: Game) -> None:
 def test_bench_counts_what_a_gpu_would_do(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its loops, with kernels that are not launched."""
     from card_envs import _bench as bench
-    from card_envs.engine import _ptx as ptx
     from card_envs.engine import gpu
+    from tests import ptx
 
     monkeypatch.setattr(gpu, "GpuBatchEnv", lambda *arguments, device: ptx.Recorder(*arguments))
     monkeypatch.setattr(bench, "GPU_TABLES", (2, 3))

@@ -43,7 +43,7 @@ IMAGES = {"PIL", "matplotlib", "resvg_py"}
 HEAVY = IMAGES | {"rich", "scipy", "stable_baselines3", "tensorboard", "torch", "torchrl", "typer"}
 # Modules that only commands and users import.
 MAY_BE_HEAVY = {
-    "__main__", "_bench", "_play", "_watch", "_suits", "_report", "_command", "_console", "_waiting", "gpu", "_ptx",
+    "__main__", "_bench", "_play", "_watch", "_suits", "_report", "_command", "_console", "_waiting", "gpu",
     "_actors", "_pickled",
 }  # fmt: skip
 # Shared tests that name games, as users see them; `tests/training` trains on one of the games.

@@ -26,7 +26,7 @@ from tests.training.test_moves import READINGS, assert_the_cpus, written
 from training.moves import MoveReading
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
-from card_envs.engine import _ptx as ptx
+from tests import ptx
 
 OCCUPANCY = 128  # registers a thread, with which a multiprocessor still holds 512 threads
 

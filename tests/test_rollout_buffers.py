@@ -1,4 +1,4 @@
-"""`BatchEnv` writing into a caller's arrays, and observations packed as bits."""
+"""`BatchEnv` writing into a caller's arrays."""
 
 from __future__ import annotations
 
@@ -9,18 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from card_envs import Packing
 from card_envs.engine import batch
 from card_envs.engine._legality import IllegalMove
 from card_envs.engine.batch import BatchEnv
-from card_envs.engine.packing import _Planes
-from card_envs.game import Field, Game, bounds
+from card_envs.game import Game
 from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import field_bytes
 from tests.test_doors import buffers_but
-from tests.test_engine import BUFFERS, random_steps
+from tests.test_engine import BUFFERS
 
 B, T = 6, 5
 
@@ -152,106 +149,3 @@ def test_copies_have_arrays_of_their_own() -> None:
         twin.step(twin.mask[2].argmax(axis=1), 3)
         assert field_bytes(twin.states) != field_bytes(env.states)
         assert all(np.array_equal(out[name], kept[name]) for name in out)
-
-
-# Bits
-
-
-def reference(fields: tuple[Field, ...], rows: NDArray[np.int8]) -> NDArray[np.uint8]:
-    """Rows packed as `engine/packing.py` tells, bit by bit."""
-    lows = np.repeat([field.low for field in fields], [field.size for field in fields])
-    ranges = np.repeat([field.high - field.low for field in fields], [field.size for field in fields])
-    packed = []
-    for row in rows.astype(int) - lows:
-        bits = [
-            value >> plane & 1
-            for plane in range(8)
-            for value, most in zip(row.tolist(), ranges.tolist())
-            if plane == 0 or most >= 1 << plane
-        ]
-        bits += [0] * (-len(bits) % 64)
-        packed.append([sum(bits[i + k] << k for k in range(8)) for i in range(0, len(bits), 8)])
-    return np.array(packed, np.uint8)
-
-
-def test_packed_observations_are_observations(game: Game) -> None:
-    env, packing = BatchEnv(game, B, 7), Packing(game)
-    assert packing.obs_bytes + packing.mask_bytes < 0.4 * (game.rules.OBS_SIZE + game.rules.NUM_ACTIONS) + 16
-    legal = (Field("legal", game.rules.NUM_ACTIONS, 1),)
-
-    def compare(actions: NDArray[np.int64]) -> None:
-        obs, mask = packing.pack(env.obs), packing.pack_mask(env.mask)
-        assert obs.shape == (B, packing.obs_bytes) and mask.shape == (B, packing.mask_bytes)
-        assert obs.dtype == mask.dtype == np.uint8
-        assert np.array_equal(packing.unpack(obs), env.obs)
-        assert np.array_equal(packing.unpack_mask(mask), env.mask)
-        assert np.array_equal(reference(game.rules.OBS_FIELDS, env.obs[:1]), obs[:1])
-        assert np.array_equal(reference(legal, env.mask[:1]), mask[:1])
-
-    random_steps(env, 60, compare)
-
-
-FIELDS: dict[str, tuple[Field, ...]] = {
-    "one bit": (Field("only", 1, 1),),
-    "all ranges": tuple(Field(f"f{low}_{high}", 3, high, low) for low in (-128, -1, 0, 5) for high in (6, 7, 8, 127)),
-    "long": (Field("a", 61, 1), Field("b", 70, 5, 2), Field("c", 129, 127, -128), Field("d", 2, 1)),
-}
-
-
-@pytest.mark.parametrize("kind", FIELDS)
-def test_all_values_come_back(kind: str) -> None:
-    come_back(FIELDS[kind])
-
-
-def test_all_values_of_a_game_come_back(game: Game) -> None:
-    come_back(game.rules.OBS_FIELDS)
-
-
-def come_back(fields: tuple[Field, ...]) -> None:
-    torch = pytest.importorskip("torch")
-    planes, (low, high) = _Planes(fields), (bound.astype(np.int16) for bound in bounds(fields))
-    rows = np.random.default_rng(0).integers(low, high + 1, (3, 20, planes.size), np.int16)
-    rows[0, 0], rows[0, 1] = low, high
-    rows = rows.astype(np.int8)
-    packed = planes.packed(rows)
-    assert np.array_equal(packed[:, :2], [reference(fields, part) for part in rows[:, :2]])
-    assert np.array_equal(planes.unpacked(packed), rows)
-    assert np.array_equal(planes.packed(rows[:, ::2]), packed[:, ::2])
-    assert np.array_equal(planes.unpacked(packed[::2, 1::3]), rows[::2, 1::3])
-    assert np.array_equal(
-        planes.unpacked(np.concatenate([[0], packed.ravel()]).astype(np.uint8)[1:].reshape(packed.shape)), rows
-    )
-    tensor = torch.from_numpy(packed)
-    for found in (planes.unpacked(tensor), planes.on_device(tensor), planes.unpacked(tensor[:, ::2].contiguous())):
-        assert found.dtype == torch.int8
-        assert np.array_equal(found.numpy(), rows if found.shape == rows.shape else rows[:, ::2])
-    assert planes.unpacked(packed[:0]).shape == (0, 20, planes.size)
-    assert planes.unpacked(packed[0, 0]).shape == (planes.size,)
-
-
-def test_rows_of_another_kind_are_refused() -> None:
-    wrong: Any
-    torch = pytest.importorskip("torch")
-    packing, size = Packing(TINY), TINY.rules.OBS_SIZE
-    rows = np.zeros((2, packing.obs_bytes), np.uint8)
-    for wrong in (
-        rows[:, 1:], rows.astype(np.int8), rows.astype(np.float32), rows.tolist(), None, 5, np.uint8(1), "x",
-        torch.zeros(2, packing.obs_bytes), torch.zeros(2, packing.obs_bytes + 1, dtype=torch.uint8),
-    ):  # fmt: skip
-        for call in (packing.unpack, packing.unpack_mask):
-            with pytest.raises(ValueError, match=r"expected a.* of (torch\.)?uint8 with shape \(\.\.\., \d+\), got"):
-                call(wrong)
-    for wrong in (
-        np.zeros((2, size + 1), np.int8),
-        np.zeros((2, size), np.uint8),
-        [0] * size,
-        torch.zeros(2, size),
-        None,
-    ):
-        for pack in (packing.pack, packing.pack_mask):
-            with pytest.raises(ValueError, match=r"expected an array of int8 with shape \(\.\.\., \d+\), got"):
-                pack(wrong)
-    with pytest.raises(ValueError, match="game: expected a Game"):
-        Packing("tiny")  # type: ignore[arg-type]
-    with pytest.raises(AttributeError, match="can't be replaced"):
-        packing.obs_bytes = 3

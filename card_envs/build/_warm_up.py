@@ -24,7 +24,6 @@ from card_envs.compiling._specialize import BOTS
 from card_envs.data import Plan
 from card_envs.engine._legality import find_illegal
 from card_envs.engine.batch import BatchEnv
-from card_envs.engine.packing import Packing
 from card_envs.engine.table import Table
 from card_envs.envs.aec import CardEnv
 from card_envs.envs.single_agent import SingleSeatEnv
@@ -98,9 +97,6 @@ def visit_batches(game: Game) -> None:
     env.step(actions)
     specialize(find_illegal)(0, FEW, env._legal, game.rules.NUM_ACTIONS, actions)  # for threads, which FEW don't need
     env.observe()
-    packing = Packing(game)
-    packing.unpack(packing.pack(env.obs))
-    packing.unpack_mask(packing.pack_mask(env.mask))
     env.observe_all(np.zeros((FEW, game.rules.FULL_SIZE), np.int8))
     env.random_playout(streams, 3)
     for bot in BOTS:

@@ -1,4 +1,7 @@
-"""The kernels of `GpuBatchEnv`, compiled to PTX without a GPU: numba-cuda and NVVM suffice."""
+"""The kernels of `GpuBatchEnv`, compiled to PTX without a GPU: numba-cuda and NVVM suffice.
+
+`python -m tests.ptx` prints what the kernels of all games cost, as in docs/gpu.md: minutes.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -16,6 +18,7 @@ from numba import cuda, typeof, types
 
 from card_envs.engine.gpu import GpuBatchEnv
 from card_envs.game import Game
+from card_envs.games import GAMES
 
 CAPABILITIES = ((8, 0), (9, 0), (12, 0))
 NEAR = {"param", "const", "local", "shared"}
@@ -156,20 +159,17 @@ def nothing() -> None:
     """Do nothing: the smallest kernel."""
 
 
-def tabulate(game: Game, text: str) -> Iterator[tuple[str, Figures]]:
-    """Yield the figures of every kernel of a game as they are compiled; each takes seconds.
-
-    Args:
-        game: the game.
-        text: a compute capability, such as "9.0".
-
-    Raises:
-        ValueError: not a compute capability, or the compiler is missing.
-    """
-    major, dot, minor = text.partition(".")
-    if not (major.isdecimal() and dot and minor.isdecimal() and (8, 0) <= (int(major), int(minor)) < (100, 0)):
-        raise ValueError(f"capability: expected a compute capability from 8.0 on, such as 9.0, got {text!r:.20}")
-    capability = int(major), int(minor)
+def main() -> None:
+    """Print registers per thread, instructions, loads and stores of every kernel."""
     check_compiler()
-    for name, launch in launches(game).items():
-        yield name, figures(compiled(launch, capability), capability)
+    by_game = {game: launches(game) for game in GAMES.values()}
+    print("| kernel |", *(f"{game.title} |" for game in by_game))
+    print("| --- |", *("--- |" for _ in by_game))
+    for name in next(iter(by_game.values())):
+        found = [figures(compiled(launches[name], (9, 0)), (9, 0)) for launches in by_game.values()]
+        cells = [f"{one.registers}; {one.instructions:,}; {one.loads} + {one.stores} |" for one in found]
+        print(f"| `{name}` |", *cells)
+
+
+if __name__ == "__main__":
+    main()

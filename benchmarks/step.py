@@ -1,7 +1,4 @@
-"""`python -m benchmarks.c_reference`: `BatchEnv.step` beside a trick game in C that writes as many bytes a step.
-
-Compiles `trick_game.c` with the system's compiler (`cc`, or what CC names) for this processor.
-"""
+"""`python -m benchmarks --only step`: `BatchEnv.step` beside a trick game in C that writes as many bytes a step."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.ctypeslib import ndpointer
 
-from benchmarks.measuring import Row, Work, command, in_turns
+from benchmarks.measuring import Row, Work, in_turns
 from card_envs import BatchEnv, get_game
 from card_envs._bench import STAGES, TABLES, batch_out_of_step
 
@@ -28,7 +25,7 @@ STEPS = 20  # between looks at the clock
 
 
 def compiled(folder: Path) -> ctypes.CDLL:
-    """The C game as a library. Raises OSError or CalledProcessError where there is no compiler, or it fails."""
+    """Return the C game, compiled by `cc` or $CC. Raises OSError or CalledProcessError: no compiler, or it fails."""
     library = folder / "trick_game.so"
     subprocess.run([os.environ.get("CC", "cc"), *FLAGS, str(SOURCE), "-o", str(library)], check=True)
     code = ctypes.CDLL(str(library))
@@ -81,22 +78,14 @@ class TrickGame:
                 self.step(table, table + 1)
 
 
-def their_steps(code: ctypes.CDLL) -> Work:
-    game = TrickGame(code, TABLES)
-    game.out_of_step()
-
-    return steps_of(game.choose, game.step, TABLES)
-
-
 def our_steps(env: BatchEnv) -> Work:
-    streams = np.arange(env.num_tables, dtype=np.uint64)
-    actions = np.zeros(env.num_tables, np.int64)
-
+    """Return random steps of a batch."""
+    streams, actions = np.arange(env.num_tables, dtype=np.uint64), np.zeros(env.num_tables, np.int64)
     return steps_of(lambda: env.random_actions(streams, actions), lambda: env.step(actions), env.num_tables)
 
 
 def steps_of(choose: Callable[[], None], step: Callable[[], None], num_tables: int) -> Work:
-    """Steps alone, without the choosing."""
+    """Return steps alone, without the choosing."""
 
     def work() -> tuple[int, float]:
         spent = 0
@@ -111,14 +100,12 @@ def steps_of(choose: Callable[[], None], step: Callable[[], None], num_tables: i
 
 
 def rows(seconds: float) -> Iterator[Row]:
-    """Random play of 1,024 tables out of step on one core: the move, observation and mask."""
+    """Yield random play of 1,024 tables out of step on one core: the move, observation and mask."""
     game = get_game("back_alley")
     with tempfile.TemporaryDirectory() as folder:
-        theirs = their_steps(compiled(Path(folder)))
+        theirs = TrickGame(compiled(Path(folder)), TABLES)
+        theirs.out_of_step()
+        steps = steps_of(theirs.choose, theirs.step, TABLES)
         name = f"a trick game in C (`cc {' '.join(FLAGS[:2])}`, 645 bytes a step)"
         ours = our_steps(batch_out_of_step(game, TABLES))
-        yield in_turns(f"`BatchEnv.step`, {game.title}, 645 bytes", name, theirs, ours, seconds)
-
-
-if __name__ == "__main__":
-    command(rows)
+        yield in_turns(f"`BatchEnv.step`, {game.title}, 645 bytes", name, steps, ours, seconds)
