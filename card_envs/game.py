@@ -675,6 +675,11 @@ class Game:
         return questions
 
     @cached_property
+    def input_fields(self) -> tuple[Field, ...]:
+        """The fields of a network's input: the observation, then which actions are legal, which says a lot."""
+        return (*self.rules.OBS_FIELDS, Field("legal", self.rules.NUM_ACTIONS, 1))
+
+    @cached_property
     def rate_entries(self) -> Int64s:
         """The entries of the numerator and the denominator of each rate, int64 [R, 2]."""
         start = offsets(self.stats)
