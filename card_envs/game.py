@@ -18,11 +18,12 @@ import hashlib
 import importlib
 import json
 from collections import Counter, namedtuple
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import (
     Any,
     Concatenate,
@@ -64,6 +65,7 @@ SCRATCH_STATES = 64  # length of the `states` that `refine_world` gets
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 # What a game declares
@@ -176,19 +178,51 @@ def state_dtype(num_seats: int, fields: list[tuple[Any, ...]]) -> np.dtype[Any]:
 # What the modules of a game offer
 
 
-class Rules(Protocol):
+class OptionalRules(Protocol):
+    """Optional in `rules.py`, with the defaults; `Game.rules` has them all."""
+
+    SIDES: tuple[int, ...]  # side of each seat, 0 or 1: it wins and loses together; default: one seat each
+    ALL_SEE_ALIKE: bool  # every seat always knows the same cards; default: True with one seat only
+    STATS: tuple[Stat, ...] = ()  # the statistics that `update_stats` counts
+    NUM_ACTIONS: int  # the sum of the sizes of ACTION_FIELDS, always; likewise of OBS_FIELDS and FULL_FIELDS
+    OBS_SIZE: int
+    FULL_SIZE: int
+
+    @staticmethod
+    def update_stats(state: State, seat: int, counts: Stats) -> None:
+        """Add the statistics of a deal that has just ended, as seen by a seat, to `counts`, int64 [entries of STATS].
+
+        The engine calls it for each seat at the end of each deal, before the next one.
+        """
+
+    @staticmethod
+    def reveals(state: State, action: int) -> bool:
+        """Return whether a legal action may show the mover a card that it does not know.
+
+        Lookahead needs one world for an action that reveals nothing and several otherwise, because the outcome may
+        differ between worlds. A search over all moves of a turn goes on only after an action that reveals nothing.
+        """
+        return True
+
+    @staticmethod
+    def text_index(state: State, action: int) -> int:
+        """Return which of the view's `TEXTS` an action has in a state.
+
+        Programs in other languages name moves by it.
+        """
+        return action
+
+
+class Rules(OptionalRules, Protocol):
     """Required in `rules.py`. All functions except `new_state` are compiled: decorate them with `@rule`."""
 
     __file__: str
     STATE: np.dtype[Any]
     NUM_SEATS: int
     ACTION_FIELDS: tuple[Field, ...]  # the ranges of action ids
-    NUM_ACTIONS: int
     PACK_SIZE: int  # length of the array that `set_deal` takes
     OBS_FIELDS: tuple[Field, ...]
     FULL_FIELDS: tuple[Field, ...]  # OBS_FIELDS, then the fields that only the full state has
-    OBS_SIZE: int
-    FULL_SIZE: int
     WORST_SCORE: float  # the worst possible reward of one deal, at most 0; the penalty for an illegal move
 
     def new_state(self, options: Any) -> State:
@@ -246,34 +280,31 @@ class Rules(Protocol):
         """
 
 
-class OptionalRules(Protocol):
-    """Optional in `rules.py`."""
+class OptionalBot(Protocol):
+    """Optional in `bot.py`, with the defaults; `Game.bot` has them all."""
 
-    SIDES: tuple[int, ...]  # side of each seat, 0 or 1: it wins and loses together; default: one seat each
-    STATS: tuple[Stat, ...]  # the statistics that `update_stats` counts; default: none
-    ALL_SEE_ALIKE: bool  # every seat always knows the same cards; default: True with one seat only
+    PRESETS: Mapping[str, str] = {}  # names for opponents, such as {"champion": "search:1024"}; see `Game.presets`
 
-    def update_stats(self, state: State, seat: int, counts: Stats) -> None:
-        """Add the statistics of a deal that has just ended, as seen by a seat, to `counts`, int64 [entries of STATS].
+    @staticmethod
+    def likelihood(state: State, seat: int) -> float:
+        """Return the likelihood of the others' observed actions given the hidden cards, in (0, 1].
 
-        The engine calls it for each seat at the end of each deal, before the next one.
+        The model of the others is roughly `greedy`. Search keeps a determinization with this probability (rejection
+        sampling). The function may write to the state as scratch, but must restore it.
         """
+        return 1.0
 
-    def reveals(self, state: State, action: int) -> bool:
-        """Return whether a legal action may show the mover a card that it does not know; default: True.
+    @staticmethod
+    def refine_world(states: States, seat: int, steps: int, stream: Stream) -> None:
+        """Resample the hidden cards of states[0] by `steps` Metropolis steps; default: leave them as they are.
 
-        Lookahead needs one world for an action that reveals nothing and several otherwise, because the outcome may
-        differ between worlds. A search over all moves of a turn goes on only after an action that reveals nothing.
-        """
-
-    def text_index(self, state: State, action: int) -> int:
-        """Return which of the view's `TEXTS` an action has in a state; default: the action itself.
-
-        Programs in other languages name moves by it.
+        The stationary distribution must be proportional to `likelihood` over the worlds that are consistent with the
+        seat's knowledge (Metropolis et al. 1953). Like `determinize`, the result must not depend on the true cards.
+        `states` has SCRATCH_STATES entries; all but the first are scratch.
         """
 
 
-class Bot(Protocol):
+class Bot(OptionalBot, Protocol):
     """Required in `bot.py`, compiled like the rules. Both functions use only what the seat to move may know."""
 
     def trivial(self, state: State) -> int:
@@ -283,28 +314,37 @@ class Bot(Protocol):
         """Return the action of the scripted player."""
 
 
-class OptionalBot(Protocol):
-    """Optional in `bot.py`."""
+class OptionalView(Protocol):
+    """Optional in `view.py`, with the defaults; `Game.view` has them all."""
 
-    PRESETS: dict[str, str]  # names for opponents, such as {"champion": "search:1024"}; default: `strong` is `STRONG`
+    TEXTS: tuple[str, ...]  # all texts of moves, for `text_index`; default: those of the actions before the first deal
+    RATES: tuple[Rate, ...] = ()  # ratios of statistics that comparisons show
+    PHASES: Mapping[str, range] = {}  # kinds of decision, each a word, by the range of their actions; empty: one kind
+    MARGIN_UNIT: str = "points"  # what `score_margin` counts, a remark in brackets: "cards (of both)"
+    LEGEND: tuple[tuple[str, str], ...] = ()  # parts of moves, each with its meaning: ("T1-T12", "piles")
+    CHOICES: tuple[Choice, ...] = ()  # the options that people are offered; empty: all, with their names and values
+    GOAL: str = ""  # what a player tries to do, in a sentence
+    MINUTES: int = 0  # that an episode takes a person, with the default options; 0: unknown
+    QUESTIONS: tuple[Question, ...] = ()  # for the seat to move; the first that fits a position is asked
 
-    def likelihood(self, state: State, seat: int) -> float:
-        """Return the likelihood of the others' observed actions given the hidden cards, in (0, 1]; default: 1.
+    @staticmethod
+    def event_text(state: State, action: int, names: Sequence[str]) -> str:
+        """Return a public side effect of a legal action, such as who takes the trick; often empty.
 
-        The model of the others is roughly `greedy`. Search keeps a determinization with this probability (rejection
-        sampling). The function may write to the state as scratch, but must restore it.
+        `names` are those of the seats.
         """
+        return ""
 
-    def refine_world(self, states: States, seat: int, steps: int, stream: Stream) -> None:
-        """Resample the hidden cards of states[0] by `steps` Metropolis steps; default: leave them as they are.
+    @staticmethod
+    def num_deals(state: State) -> int:
+        """Return the number of scored deals in an episode; 1 is also right if the number is open."""
+        return 1
 
-        The stationary distribution must be proportional to `likelihood` over the worlds that are consistent with the
-        seat's knowledge (Metropolis et al. 1953). Like `determinize`, the result must not depend on the true cards.
-        `states` has SCRATCH_STATES entries; all but the first are scratch.
-        """
+    def outcomes(self, states: States) -> tuple[NDArray[np.str_], Int64s]:
+        """Return `outcome` for [B] states in NumPy: reasons [B], scores [B, S]; default: a loop over `outcome`."""
 
 
-class View(Protocol):
+class View(OptionalView, Protocol):
     """Required in `view.py`: names, text and JSON. Nothing here is compiled."""
 
     View: Any  # the pydantic model of `view`
@@ -361,30 +401,11 @@ class View(Protocol):
         """Return a view as text of at most 80 columns and 40 lines."""
 
 
-class OptionalView(Protocol):
-    """Optional in `view.py`."""
-
-    RATES: tuple[Rate, ...]  # ratios of statistics to show; default: none
-    PHASES: dict[str, range]  # kinds of decision, each a word, by the range of their actions; default: one kind
-    TEXTS: tuple[str, ...]  # all texts of moves, for `text_index`; default: those of the actions before the first deal
-    MARGIN_UNIT: str  # what `score_margin` counts, a remark in brackets: "cards (of both)"; default: "points"
-    LEGEND: tuple[tuple[str, str], ...]  # parts of moves, each with its meaning: ("T1-T12", "piles"); default: none
-    CHOICES: tuple[Choice, ...]  # the options that people are offered; default: all, with their names and values
-    GOAL: str  # what a player tries to do, in a sentence; default: ""
-    MINUTES: int  # that an episode takes a person, with the default options; default: 0, unknown
-    QUESTIONS: tuple[Question, ...]  # the first that fits is asked; default: none
-
-    def event_text(self, state: State, action: int, names: Sequence[str]) -> str:
-        """Return what else a legal action brings about that all see, such as who takes the trick; default: "".
-
-        `names` are those of the seats.
-        """
-
-    def num_deals(self, state: State) -> int:
-        """Return the number of scored deals in an episode; default: 1, also right if the number is open."""
-
-    def outcomes(self, states: States) -> tuple[NDArray[np.str_], Int64s]:
-        """Return `outcome` for [B] states in NumPy: reasons [B], scores [B, S]; default: a loop over `outcome`."""
+def _defaults_of(optional: type) -> dict[str, Any]:
+    """Return what a module that leaves it all out has: constants, and functions in plain Python."""
+    constants = [name for name in optional.__annotations__ if hasattr(optional, name)]
+    functions = [name for name, value in vars(optional).items() if isinstance(value, staticmethod)]
+    return {name: getattr(optional, name) for name in constants + functions}
 
 
 Verdict: TypeAlias = Literal["won", "lost", "unknown"]
@@ -493,15 +514,28 @@ class Game:
 
     @cached_property
     def rules(self) -> Rules:
-        return cast(Rules, importlib.import_module(f"{self.package}.rules"))
+        """The names of `rules.py`, with the defaults of those that it leaves out."""
+        rules = self._module("rules", OptionalRules)
+        rules.NUM_ACTIONS, rules.OBS_SIZE = total(rules.ACTION_FIELDS), total(rules.OBS_FIELDS)
+        rules.FULL_SIZE = total(rules.FULL_FIELDS)
+        return cast(Rules, rules)
 
     @cached_property
     def bot(self) -> Bot:
-        return cast(Bot, importlib.import_module(f"{self.package}.bot"))
+        """The names of `bot.py`, with the defaults of those that it leaves out."""
+        return cast(Bot, self._module("bot", OptionalBot))
 
     @cached_property
     def view(self) -> View:
-        return cast(View, importlib.import_module(f"{self.package}.view"))
+        """The names of `view.py`, with the defaults of those that it leaves out."""
+        return cast(View, self._module("view", OptionalView))
+
+    def _module(self, name: str, optional: type) -> Any:
+        """Return a copy of a module's names with the defaults: the module itself stays as it was written."""
+        module = importlib.import_module(f"{self.package}.{name}")
+        whole = ModuleType(module.__name__)
+        vars(whole).update(_defaults_of(optional) | vars(module))
+        return whole
 
     @cached_property
     def solver(self) -> Solver | None:
@@ -550,10 +584,9 @@ class Game:
         return self.num_sides == 1
 
     @property
-    def phases(self) -> dict[str, range]:
+    def phases(self) -> Mapping[str, range]:
         """Kinds of decision, by the range of their actions; empty if there is only one kind."""
-        phases: dict[str, range] = getattr(self.view, "PHASES", {})
-        return phases
+        return self.view.PHASES
 
     @cached_property
     def move_texts(self) -> tuple[str, ...]:
@@ -612,20 +645,13 @@ class Game:
     @property
     def presets(self) -> dict[str, str]:
         """Names for opponents, from `bot.py`, and in any case `strong`: who gives hints and judges moves."""
-        own = self.own_presets
+        own = dict(self.bot.PRESETS)
         return own if "strong" in own else {"strong": STRONG, **own}
-
-    @property
-    def own_presets(self) -> dict[str, str]:
-        """Those of `bot.py`."""
-        own: dict[str, str] = getattr(self.bot, "PRESETS", {})
-        return own
 
     @property
     def stats(self) -> tuple[Stat, ...]:
         """The statistics that `update_stats` counts."""
-        stats: tuple[Stat, ...] = getattr(self.rules, "STATS", ())
-        return stats
+        return self.rules.STATS
 
     @property
     def num_stats(self) -> int:
@@ -635,44 +661,42 @@ class Game:
     @property
     def rates(self) -> tuple[Rate, ...]:
         """The ratios of statistics that comparisons show."""
-        rates: tuple[Rate, ...] = getattr(self.view, "RATES", ())
-        return rates
+        return self.view.RATES
 
     @property
     def margin_unit(self) -> str:
         """The unit of `score_margin`, and so of the estimates of searches."""
-        unit: str = getattr(self.view, "MARGIN_UNIT", "points")
-        return unit
+        return self.view.MARGIN_UNIT
 
     @property
     def legend(self) -> tuple[tuple[str, str], ...]:
         """The parts of moves, each with its meaning."""
-        legend: tuple[tuple[str, str], ...] = getattr(self.view, "LEGEND", ())
-        return legend
+        return self.view.LEGEND
 
     @property
     def choices(self) -> tuple[Choice, ...]:
         """The options that people are offered, in words; empty if the game has no words for them."""
-        choices: tuple[Choice, ...] = getattr(self.view, "CHOICES", ())
-        return choices
+        return self.view.CHOICES
 
     @property
     def goal(self) -> str:
         """The goal of the game, in a sentence."""
-        goal: str = getattr(self.view, "GOAL", "")
-        return goal
+        return self.view.GOAL
 
     @property
     def minutes(self) -> int:
         """Minutes that an episode with the default options takes a person; 0 if unknown."""
-        minutes: int = getattr(self.view, "MINUTES", 0)
-        return minutes
+        return self.view.MINUTES
 
     @property
     def questions(self) -> tuple[Question, ...]:
         """Questions for the seat to move; the first that fits a position is asked."""
-        questions: tuple[Question, ...] = getattr(self.view, "QUESTIONS", ())
-        return questions
+        return self.view.QUESTIONS
+
+    @cached_property
+    def input_fields(self) -> tuple[Field, ...]:
+        """The fields of a network's input: the observation, then which actions are legal, which says a lot."""
+        return (*self.rules.OBS_FIELDS, Field("legal", self.rules.NUM_ACTIONS, 1))
 
     @cached_property
     def rate_entries(self) -> Int64s:
@@ -688,13 +712,11 @@ class Game:
 
     def event_text(self, state: State, action: int, names: Sequence[str]) -> str:
         """Return what else a legal action brings about that all see; often nothing."""
-        own: Callable[[State, int, Sequence[str]], str] | None = getattr(self.view, "event_text", None)
-        return own(state, action, names) if own else ""
+        return self.view.event_text(state, action, names)
 
     def num_deals(self, state: State) -> int:
         """Return the number of scored deals in an episode, 1 if that is open."""
-        own: Callable[[State], int] | None = getattr(self.view, "num_deals", None)
-        return own(state) if own else 1
+        return self.view.num_deals(state)
 
     def outcomes(self, states: States) -> tuple[NDArray[np.str_], Int64s]:
         """Return why the episodes of [B] states ended: reasons [B], and scores [B, S]."""
@@ -730,6 +752,12 @@ def _stub(function: Callable[Concatenate[Any, Parameters], Result]) -> Callable[
     return unbound
 
 
+def _optional(function: Function) -> Function:
+    """Return the stub of a function that a game may leave out: `specialize` takes `function` then."""
+    stub: Any = _stub(cast(Any, function))
+    return cast(Function, stub)
+
+
 deal = _stub(Rules.deal)
 set_deal = _stub(Rules.set_deal)
 legal = _stub(Rules.legal)
@@ -739,13 +767,13 @@ observe = _stub(Rules.observe)
 observe_all = _stub(Rules.observe_all)
 determinize = _stub(Rules.determinize)
 score_margin = _stub(Rules.score_margin)
-update_stats = _stub(OptionalRules.update_stats)
-reveals = _stub(OptionalRules.reveals)
-text_index = _stub(OptionalRules.text_index)
+update_stats = _optional(OptionalRules.update_stats)
+reveals = _optional(OptionalRules.reveals)
+text_index = _optional(OptionalRules.text_index)
 trivial = _stub(Bot.trivial)
 greedy = _stub(Bot.greedy)
-likelihood = _stub(OptionalBot.likelihood)
-refine_world = _stub(OptionalBot.refine_world)
+likelihood = _optional(OptionalBot.likelihood)
+refine_world = _optional(OptionalBot.refine_world)
 load = _stub(Planner.load)
 expand = _stub(Planner.expand)
 is_chance_next = _stub(Planner.is_chance_next)

@@ -22,7 +22,6 @@ import pytest
 from numba.core import ir
 from numpy.typing import NDArray
 
-from card_envs.compiling import _defaults as defaults
 from card_envs.compiling import _instructions, rule, specialize
 from card_envs.compiling._rules import INTERPRETED
 from card_envs.engine import _kernels as kernels
@@ -311,7 +310,7 @@ def test_random_actions_are_uniform_over_what_is_legal(game: Game) -> None:
 def test_likelihood_is_a_share_and_changes_nothing(game: Game) -> None:
     states = some(positions(game), 300)
     before = states.copy()
-    likelihood = getattr(game.bot, "likelihood", defaults.likelihood)
+    likelihood = game.bot.likelihood
     shares = [likelihood(state, state.seat) for state in states]
     assert min(shares) > 0 and max(shares) == 1
     assert differing_fields(states, before) == []

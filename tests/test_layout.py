@@ -57,11 +57,9 @@ def test_ratios_name_counts(game: Game) -> None:
         assert 0 <= ratio.entry < max(sizes[ratio.counted], sizes[ratio.per])
 
 
-def test_ratios_of_several_entries(monkeypatch: pytest.MonkeyPatch) -> None:
-    counts = (Stat("deals"), Stat("bids", 14), Stat("made", 14))
-    monkeypatch.setattr(HIGH_CARD.rules, "STATS", counts)
-    ratios = Rate("", "", "bids", per="deals", entry=3), Rate("", "", "made", per="bids", entry=3)
-    monkeypatch.setattr(HIGH_CARD.view, "RATES", ratios)
+def test_ratios_of_several_entries() -> None:
     fresh = Game("counted", "Counted", HIGH_CARD.package)
+    fresh.rules.STATS = (Stat("deals"), Stat("bids", 14), Stat("made", 14))
+    fresh.view.RATES = Rate("", "", "bids", per="deals", entry=3), Rate("", "", "made", per="bids", entry=3)
     assert fresh.num_stats == 29
     assert fresh.rate_entries.tolist() == [[4, 0], [18, 4]]

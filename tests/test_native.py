@@ -463,7 +463,7 @@ PRESETS = [
     (game, name)
     for game in PORTED
     for name in opponent_names(game)
-    if name in ("trivial", "greedy", "small", *game.own_presets)
+    if name in ("trivial", "greedy", "small", *game.bot.PRESETS)
 ]
 
 

@@ -54,7 +54,6 @@ from card_envs.opponents.networks.policies import (
     ARCHITECTURES,
     NetworkPolicy,
     TrainedPolicy,
-    input_fields,
     input_scale,
 )
 from card_envs.opponents.policy import (
@@ -527,7 +526,7 @@ def test_a_network_is_the_formula(game: Game) -> None:
     weights = random_weights(game)
     decisions = decisions_at(game, some(positions(game), 20))
     policy = NetworkPolicy(game, weights, sampled=False)
-    scale = input_scale(input_fields(game.rules))
+    scale = input_scale(game.input_fields)
     x = np.hstack([decisions.obs, decisions.mask]).astype(np.float64) * scale
     assert np.abs(x).max() <= 1 + 1e-6  # float32
     for i in range(3):

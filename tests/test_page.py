@@ -758,7 +758,7 @@ def test_the_start_says_what_games_and_opponents_are(page: Any, game: Game, requ
     shot(page, "start", game.name, request.node.callspec.params["page"])
     if seats > 1:
         assert "plays by simple rules" in page.inner_text("#levels label:has([value=greedy])")
-    for name in set(game.own_presets) & {"strong"}:
+    for name in set(game.bot.PRESETS) & {"strong"}:
         assert re.search(r"searches \d+ possible worlds, \d+ ms", page.inner_text(f"#levels label:has([value={name}])"))
 
 

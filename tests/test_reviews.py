@@ -17,7 +17,7 @@ from card_envs.compare._contest import Contest
 from card_envs.engine.table import Table
 from card_envs.envs.aec import CardEnv
 from card_envs.episode import Episode
-from card_envs.game import Game, State
+from card_envs.game import Game, OptionalRules, State
 from card_envs.opponents import load_opponent
 from card_envs.opponents.networks.folder import golden_decisions, save_network
 from card_envs.opponents.networks.policies import NetworkPolicy
@@ -95,7 +95,7 @@ def test_a_move_that_can_still_be_made_costs_nothing(game: Game) -> None:
 def swapped(game: Game, state: State, actions: tuple[int, int]) -> bytes | None:
     """What the seat sees after two moves of one turn that reveal nothing; None if they are something else."""
     table, seat = Table(game, state), state.seat
-    reveals = getattr(game.rules, "reveals", lambda *_: True)
+    reveals = game.rules.reveals
     for action in actions:
         if action < 0 or table.needs_deal or table.seat != seat or not table.legal()[action]:
             return None
@@ -115,7 +115,7 @@ def test_a_mistake_is_charged_once(game: Game) -> None:
         if reached:
             assert judge._loop(joins)(decisions._trusted_states(), line, judge._scratch)
             turns += 1
-    assert turns or not hasattr(game.rules, "reveals")
+    assert turns or not game.rules.reveals is not OptionalRules.reveals
 
 
 def test_errors_know_what_was_not_drawn() -> None:

@@ -306,7 +306,7 @@ FAULTS = {
         "observe: takes (state, obs, seat); the contract: observe(state, seat, obs)",
     ),
     "size": Fault(
-        "rules.py", "OBS_SIZE = total(OBS_FIELDS)", "OBS_SIZE = 51", "OBS_SIZE is 51; OBS_FIELDS add up to 50"
+        "rules.py", "PACK_SIZE = 12\n", "PACK_SIZE = OBS_SIZE = 12\n", "OBS_SIZE is 12; OBS_FIELDS add up to 50"
     ),
     "constant": Fault(
         "rules.py", "WORST_SCORE = -3.0", "WORST = -3.0", "WORST_SCORE is missing: the worst possible reward", ""
@@ -331,7 +331,7 @@ FAULTS = {
     "phases": Fault(
         "view.py",
         'SEAT_NAMES = ("you", "opponent")',
-        'SEAT_NAMES = ("you", "opponent")\nPHASES = {"turn up": range(rules.NUM_ACTIONS)}',
+        'SEAT_NAMES = ("you", "opponent")\nPHASES = {"turn up": range(rules.PACK_SIZE)}',
         "PHASES: expected words such as draw, or turn_up, got 'turn up'",
         "PHASES = ",
     ),

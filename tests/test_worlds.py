@@ -28,10 +28,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from card_envs.compiling import _defaults as defaults
 from card_envs.compiling import specialize
 from card_envs.engine.rng import table_keys
-from card_envs.game import SCRATCH_STATES, Field, Game, bounds, refine_world
+from card_envs.game import SCRATCH_STATES, Field, Game, OptionalBot, bounds, refine_world
 from tests.conftest import (
     differing_fields,
     mixed_batch,
@@ -270,12 +269,12 @@ def world_of(game: Game, tables: MidDeal, seed: int, steps: int) -> NDArray[Any]
     stream = np.array([seed], np.uint64)
     specialize(refine_worlds, game)(0, len(worlds), worlds, tables.seats, stream, steps, room)
     changed = (hidden(game, worlds, tables.seats) != hidden(game, tables.states, tables.seats)).any(axis=1)
-    assert changed.mean() > 0.5 if hasattr(game.bot, "refine_world") else not changed.any()
+    assert changed.mean() > 0.5 if game.bot.refine_world is not OptionalBot.refine_world else not changed.any()
     return worlds
 
 
 def log_likelihood(game: Game, states: NDArray[Any], seats: NDArray[np.int8]) -> NDArray[np.float64]:
-    likelihood = getattr(game.bot, "likelihood", defaults.likelihood)
+    likelihood = game.bot.likelihood
     return np.log([likelihood(state, seat) for state, seat in zip(states, seats)])
 
 

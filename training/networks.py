@@ -29,7 +29,6 @@ from card_envs.opponents.networks.policies import (
     TrainedPolicy,
     Weights,
     hidden_sizes,
-    input_fields,
     input_scale,
 )
 
@@ -285,7 +284,7 @@ class AfterstateActor(Network):
             lookahead: read what `greedy` makes of moves: see `LookaheadPolicy`.
         """
         rules = game.rules
-        super().__init__(input_fields(rules), hidden, 1, head_gain)
+        super().__init__(game.input_fields, hidden, 1, head_gain)
         self.lookahead = lookahead
         self.num_actions = rules.NUM_ACTIONS
         self.shows_baseline = baseline_bonus != 0
@@ -393,7 +392,7 @@ def stored_actor(policy: TrainedPolicy) -> Network:
     if isinstance(policy, AfterstatePolicy):
         actor = AfterstateActor(game, sizes, 1.0, HEAD_GAIN["policy"], policy.lookahead)
     elif isinstance(policy, NetworkPolicy):
-        actor = Network(input_fields(game.rules), sizes, game.rules.NUM_ACTIONS, HEAD_GAIN["policy"])
+        actor = Network(game.input_fields, sizes, game.rules.NUM_ACTIONS, HEAD_GAIN["policy"])
     else:
         raise ValueError(f"a network of {policy.architecture} can't play at the tables of training")
     actor.set_weights(policy.weights)
@@ -421,7 +420,7 @@ def new_actor(game: Game, config: Config) -> ActorNetwork:
     if config.reads_moves:
         lookahead = config.network == "lookahead"
         return AfterstateActor(game, config.hidden, config.baseline_bonus, HEAD_GAIN["policy"], lookahead)
-    return Network(input_fields(game.rules), config.hidden, game.rules.NUM_ACTIONS, HEAD_GAIN["policy"])
+    return Network(game.input_fields, config.hidden, game.rules.NUM_ACTIONS, HEAD_GAIN["policy"])
 
 
 def padded(x: torch.Tensor) -> torch.Tensor:

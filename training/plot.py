@@ -12,7 +12,7 @@ from card_envs._files import in_words
 from card_envs.compare._report import check_picture, save_picture
 
 from .command import command, say
-from .run_folder import LOG, read_log
+from .run_folder import RunFolder
 
 # The panels: title, the figures of the log (with their names in the legend), and the label of the axis.
 PANELS: list[tuple[str, dict[str, str], str]] = [
@@ -70,11 +70,13 @@ def draw(runs: list[Path], out: Path, hours: bool = False) -> None:
 
 
 def _entries(run: Path) -> list[dict[str, Any]]:
+    folder = RunFolder(run)
     try:
-        entries = read_log(run)
+        entries = folder.read_log()
     except OSError as error:
-        why = "it has no" if isinstance(error, (FileNotFoundError, NotADirectoryError)) else in_words(error)
-        raise ValueError(f"{run}: no folder of a run: {why} {LOG}; expected one that training has made") from None
+        missing = isinstance(error, (FileNotFoundError, NotADirectoryError))
+        why = f"it has no {folder.log.name}" if missing else in_words(error)
+        raise ValueError(f"{run}: no folder of a run: {why}; expected one that training has made") from None
     if not entries:
         raise ValueError(f"{run}: its log is empty")
     return entries

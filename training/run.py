@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from card_envs._files import replace_file
 from card_envs.compare.pairs import PairResult, play_pairs
 from card_envs.engine._cost import per_second
 from card_envs.games import get_game
@@ -20,10 +18,13 @@ from card_envs.opponents.networks.folder import golden_decisions, save_network
 from card_envs.opponents.policy import Policy
 
 from . import checkpoint
-from .algorithms import Diverged, create
+from .algorithms import create
 from .config import Config
 from .ranks import Ranks
-from .run_folder import BAD_BATCH, CHECKPOINT, OPPONENT
+from .run_folder import RunFolder
+
+if TYPE_CHECKING:
+    from .watcher import Watcher
 
 ANCHORS = ("trivial", "greedy")
 # Deals of the quick measurements and of the last one, so that the reported figures are not those that were watched.
@@ -41,8 +42,8 @@ class Run:
     """An algorithm with its clock. Every process of a run has one; the first one writes and measures.
 
     Attributes:
-        settings: as they were given.
-        config: those of this process, with its share of tables and minibatches.
+        config: the settings as they were given.
+        num_envs: tables of this process.
         decisions: learned from so far, by all processes.
         seconds: spent training so far.
     """
@@ -57,11 +58,12 @@ class Run:
         Raises:
             ValueError: the settings do not fit this machine, or what they name.
         """
-        self.settings = config
-        self.config = config.shared_by(shared_by)
+        self.config = config
         self.ranks = Ranks(config.device)
         self.game = get_game(config.game)
-        self.algorithm = create(self.config, self.ranks)
+        share = config.shared_by(shared_by)
+        self.num_envs = share.num_envs
+        self.algorithm = create(share, self.ranks)
         self.decisions = 0
         self.seconds = 0.0
         self.finish_facts: dict[str, Any] = {}
@@ -94,12 +96,12 @@ class Run:
             **figures,
         }
 
-    def learn(self, folder: Path, show: Callable[[dict[str, Any], float], None], stop: Callable[[], bool]) -> bool:
+    def learn(self, folder: RunFolder, watcher: Watcher | None, stop: Callable[[], bool]) -> bool:
         """Train until the budget is spent, with checkpoints and measurements on the way.
 
         Args:
             folder: of the run.
-            show: gets each entry of the log, and the progress.
+            watcher: shows each entry of the log; None in all processes but the first.
             stop: returns true to end the run after an update.
 
         Returns:
@@ -117,11 +119,12 @@ class Run:
                     entry |= self.quick_strength()
                 measured = time.monotonic()
                 took = measured - now
-            show(entry, self.progress)
+            if watcher is not None:
+                watcher.show(entry, self.progress)
             if self.ranks.from_first(now - saved > 60 * self.config.save_minutes):
-                self.save_checkpoint(folder / CHECKPOINT)
+                self.save_checkpoint(folder.checkpoint)
                 if self.ranks.is_first:
-                    self.save(folder / OPPONENT)
+                    self.save(folder.opponent)
                 saved = now
         return True
 
@@ -145,7 +148,7 @@ class Run:
             "decisions": self.decisions,
             "seconds": self.seconds,
             "settings": self._fixed_settings(),
-            "num_envs": self.config.num_envs,
+            "num_envs": self.num_envs,
             "algorithm": facts,
             "ranks": [own for _, own in gathered],
         }
@@ -166,7 +169,7 @@ class Run:
         if changed:
             was = ", ".join(f"{key} = {before.get(key)!r}" for key in changed)
             raise ValueError(f"{path}: the run had {was}; only {', '.join(sorted(FREE_SETTINGS))} may change")
-        had, has = (len(facts["ranks"]), facts["num_envs"]), (self.ranks.count, self.config.num_envs)
+        had, has = (len(facts["ranks"]), facts["num_envs"]), (self.ranks.count, self.num_envs)
         own = None
         if had == has:
             own = checkpoint.below(f"rank{self.ranks.rank}", arrays), facts["ranks"][self.ranks.rank]
@@ -181,24 +184,13 @@ class Run:
         return f"it had {then} in as many processes, now {now}: new deals, so it is no longer bit-exact"
 
     def _fixed_settings(self) -> dict[str, Any]:
-        return {key: value for key, value in self.settings.as_dict("json").items() if key not in FREE_SETTINGS}
-
-    def bytes_on_disk(self) -> int:
-        """Return about the size of the run's folder, with three checkpoints at once."""
-        return 3 * self.algorithm.bytes_on_disk() + 10_000_000
-
-    def save_bad_batch(self, folder: Path, diverged: Diverged) -> Path:
-        """Write the minibatch whose loss was NaN or infinite, to debug it; return the file."""
-        file = io.BytesIO()
-        np.savez_compressed(file, allow_pickle=False, **diverged.arrays)
-        replace_file(folder / BAD_BATCH, file.getvalue())
-        return folder / BAD_BATCH
+        return {key: value for key, value in self.config.as_dict("json").items() if key not in FREE_SETTINGS}
 
     # What was learned
 
     def save(self, folder: Path, strength: list[dict[str, Any]] | None = None) -> None:
         """Write what was learned as an opponent that `load_opponent` takes."""
-        settings = self.settings.as_dict("json")
+        settings = self.config.as_dict("json")
         settings.pop("runs")
         training = {
             "algorithm": settings["algorithm"],
@@ -228,9 +220,12 @@ class Run:
             figures[f"margin_{anchor}"] = result.margin_per_deal.mean
         return figures
 
-    def final_strength(self, folder: Path, opponent: str) -> dict[str, Any]:
-        """Measure the opponent in this folder against an opponent over the game's default episode."""
-        policy, other = load_opponent(folder, self.game), load_opponent(opponent, self.game)
-        with warnings.catch_warnings(action="ignore", category=UserWarning):  # it was trained for parts of the episode
-            result = play_pairs(self.game, policy, other, self.config.final_pairs, FINAL_SEED)
-        return {"against": opponent, "seed": FINAL_SEED, **result.as_dict()}
+    def final_strength(self, folder: Path) -> list[dict[str, Any]]:
+        """Measure the opponent in this folder against each anchor over the game's default episode."""
+        policy, strength = load_opponent(folder, self.game), []
+        for anchor in ANCHORS:
+            other = load_opponent(anchor, self.game)
+            with warnings.catch_warnings(action="ignore", category=UserWarning):  # trained for parts of the episode
+                result = play_pairs(self.game, policy, other, self.config.final_pairs, FINAL_SEED)
+            strength.append({"against": anchor, "seed": FINAL_SEED, **result.as_dict()})
+        return strength

@@ -1,98 +1,124 @@
-"""A run's folder: settings, log, checkpoint, opponent; its lock, and room on the disk."""
+"""The folder of a run: its lock, settings, log, checkpoint, and the opponent that it trains."""
 
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
-from card_envs import _files as files
-from card_envs._files import check_output_folder, clear_leftovers, move_aside, replace_file
+import numpy as np
+
+from card_envs._files import check_output_folder, clear_leftovers, locked, move_aside, replace_file
 
 from .config import Config, as_toml
 
-SETTINGS, LOG = "config.resolved.toml", "log.jsonl"
-CHECKPOINT, OPPONENT, BAD_BATCH = "checkpoint.safetensors", "opponent", "bad_batch.npz"
+LEAST_SPACE = 50_000_000  # bytes free on the disk before anything is loaded
+CHECKPOINTS = 3  # that exist at once: the last one, the one before it, and the one that is being written
+REST = 10_000_000  # bytes of all else in a folder
 
 
-def check_writable(runs: Path, needed: int) -> None:
-    """Check before training that the folder can be written and the disk has room.
+class RunFolder:
+    """Names, locks, writes and reads the files of a run.
 
-    Raises:
-        ValueError: naming the folder, and what is missing.
+    Attributes:
+        path: the folder; runs: the one that it is in.
+        settings, log, checkpoint, bad_batch: files.
+        opponent: the folder that `load_opponent` takes.
     """
-    check_output_folder(runs)
-    free = shutil.disk_usage(runs).free
-    if free < needed:
-        raise ValueError(f"{runs}: the run needs about {needed / 1e6:.0f} MB, the disk has {free / 1e6:.0f} MB left")
 
+    def __init__(self, path: Path) -> None:
+        """Name the files; nothing is read or written."""
+        self.path, self.runs = path, path.parent
+        self.settings, self.log = path / "config.resolved.toml", path / "log.jsonl"
+        self.checkpoint, self.opponent = path / "checkpoint.safetensors", path / "opponent"
+        self.bad_batch = path / "bad_batch.npz"
 
-@contextmanager
-def owned(config: Config) -> Iterator[None]:
-    """Lock the run for this process, and remove what earlier ones left half-written.
+    @contextmanager
+    def owned(self) -> Iterator[None]:
+        """Lock the run for this process, and remove what earlier ones left half-written.
 
-    The lock is a file beside the folder, for the folder itself may be moved; the system takes it back from a process
-    that dies.
+        The lock is a file beside the folder, for the folder itself may be moved; the system takes it back from a
+        process that dies.
 
-    Raises:
-        ValueError: another process has it, which is named; or the folder of runs can't be written.
-    """
-    runs, name = config.runs, config.name
-    check_writable(runs, 50_000_000)
-    with contextlib.ExitStack() as held:
-        try:
-            held.enter_context(files.locked(runs / f".{name}.lock"))
-        except BlockingIOError as error:
-            raise ValueError(
-                f"{runs / name}: {error.strerror}, which trains this run; wait for it, stop it with Ctrl-C, or "
-                "take another name="
-            ) from None
-        clear_leftovers(runs / name)
-        yield
+        Raises:
+            ValueError: another process has it, which is named; or the folder of runs can't be written.
+        """
+        self._check_space(LEAST_SPACE)
+        with contextlib.ExitStack() as held:
+            try:
+                held.enter_context(locked(self.runs / f".{self.path.name}.lock"))
+            except BlockingIOError as error:
+                raise ValueError(
+                    f"{self.path}: {error.strerror}, which trains this run; wait for it, stop it with Ctrl-C, or "
+                    "take another name="
+                ) from None
+            clear_leftovers(self.path)
+            yield
 
+    def begin(self, config: Config, checkpoint_bytes: int, resume: bool) -> Path | None:
+        """Make the folder, unless the run is resumed, and write the resolved settings, each with its description.
 
-def prepare(config: Config, folder: Path) -> Path | None:
-    """Make the run's folder and write the settings into it; returns where an earlier one was moved to.
+        Args:
+            config: the settings.
+            checkpoint_bytes: about the size of a checkpoint.
+            resume: go on in the folder.
 
-    Raises:
-        ValueError: something else has the name; it is left as it is.
-    """
-    aside = None
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        if not (folder / SETTINGS).is_file():
-            raise ValueError(f"{folder}: is there already and is no run: take another name= or runs=")
-        aside = move_aside(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    write_settings(config, folder)
-    return aside
+        Returns:
+            Where an earlier run of that name was moved to.
 
+        Raises:
+            ValueError: there is too little space, or something else has the name, which is left as it is.
+        """
+        self._check_space(CHECKPOINTS * checkpoint_bytes + REST)
+        aside = None
+        if not resume and self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+            if not self.settings.is_file():
+                raise ValueError(f"{self.path}: is there already and is no run: take another name= or runs=")
+            aside = move_aside(self.path)
+        self.path.mkdir(exist_ok=True)
+        replace_file(self.settings, as_toml(config))
+        return aside
 
-def write_settings(config: Config, folder: Path) -> None:
-    """Write the resolved settings, each with its description."""
-    replace_file(folder / SETTINGS, as_toml(config))
+    def _check_space(self, needed: int) -> None:
+        """Check that the folder of runs can be written and the disk has room. Raises ValueError."""
+        check_output_folder(self.runs)
+        free = shutil.disk_usage(self.runs).free
+        if free < needed:
+            problem = f"the run needs about {needed / 1e6:.0f} MB, the disk has {free / 1e6:.0f} MB left"
+            raise ValueError(f"{self.runs}: {problem}")
 
+    def open_log(self, decisions: int) -> TextIO:
+        """Open the log to go on after that many decisions; entries after the checkpoint are dropped."""
+        kept = []
+        if decisions:
+            with contextlib.suppress(FileNotFoundError):
+                kept = [entry for entry in self.read_log() if entry["decisions"] <= decisions]
+        replace_file(self.log, "".join(json.dumps(entry) + "\n" for entry in kept))
+        return self.log.open("a", encoding="utf-8")
 
-def open_log(folder: Path, decisions: int) -> TextIO:
-    """Open the log to go on after that many decisions; entries after the checkpoint are dropped."""
-    path = folder / LOG
-    kept = []
-    if decisions:
-        with contextlib.suppress(FileNotFoundError):
-            kept = [entry for entry in read_log(folder) if entry["decisions"] <= decisions]
-    replace_file(path, "".join(json.dumps(entry) + "\n" for entry in kept))
-    return path.open("a", encoding="utf-8")
+    def read_log(self) -> list[dict[str, Any]]:
+        """Return the entries of the log; lines that a killed run or a full disk left incomplete are skipped."""
+        entries = []
+        for line in self.log.read_text(encoding="utf-8", errors="replace").splitlines():
+            with contextlib.suppress(ValueError, RecursionError):
+                entry = json.loads(line)
+                if isinstance(entry, dict) and isinstance(entry.get("decisions"), int):
+                    entries.append(entry)
+        return entries
 
+    def write_bad_batch(self, arrays: Mapping[str, Any]) -> Path:
+        """Write the minibatch whose loss was NaN or infinite, to debug it; return the file."""
+        file = io.BytesIO()
+        np.savez_compressed(file, allow_pickle=False, **arrays)
+        replace_file(self.bad_batch, file.getvalue())
+        return self.bad_batch
 
-def read_log(folder: Path) -> list[dict[str, Any]]:
-    """Return the entries of a run's log; lines that a killed run or a full disk left incomplete are skipped."""
-    entries = []
-    for line in (folder / LOG).read_text(encoding="utf-8", errors="replace").splitlines():
-        with contextlib.suppress(ValueError, RecursionError):
-            entry = json.loads(line)
-            if isinstance(entry, dict) and isinstance(entry.get("decisions"), int):
-                entries.append(entry)
-    return entries
+    def next_step(self) -> str:
+        """Return how to go on after the run has failed, for the end of a message."""
+        found = self.checkpoint.exists()
+        return f"--resume goes on from {self.checkpoint}" if found else "there was no checkpoint yet"

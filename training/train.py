@@ -15,10 +15,11 @@ from rich.table import Table as Sheet
 from card_envs._files import in_words
 from card_envs._processes import ENDING, cores, end_with_parent, handled
 
-from . import launch, run_folder
+from . import launch
 from .command import command, compiling, complain, console, say
 from .config import Config, load_config
 from .launch import LOST
+from .run_folder import RunFolder
 
 if TYPE_CHECKING:
     from .run import Run
@@ -64,65 +65,62 @@ def train(config: Config, resume: bool, shared_by: int = 1) -> int:
     Raises:
         ValueError, OSError: the run can't begin, or not go on; nothing was touched.
     """
-    folder = config.runs / config.name
-    with run_folder.owned(config) if is_first() else nullcontext():
+    folder = RunFolder(config.runs / config.name)
+    with folder.owned() if is_first() else nullcontext():
         run = begin(config, resume, shared_by, folder)
         try:
             return go(run, folder)
         except OSError as error:  # a full disk, above all: complete files stay as they are
-            return fail(folder, f"{folder}: {in_words(error)}")
+            return fail(folder, f"{folder.path}: {in_words(error)}")
         finally:
             run.ranks.close()
 
 
-def begin(config: Config, resume: bool, shared_by: int, folder: Path) -> Run:
+def begin(config: Config, resume: bool, shared_by: int, folder: RunFolder) -> Run:
     """Begin or resume the run in this process."""
     with compiling() if is_first() else nullcontext():
         from .run import Run  # torch takes seconds to import: not before the settings are right
 
         run = Run(config, shared_by)
+        changed = run.load_checkpoint(folder.checkpoint) if resume else ""
         if run.ranks.is_first:
-            run_folder.check_writable(config.runs, run.bytes_on_disk())
-            if not resume:
-                aside = run_folder.prepare(config, folder)
-                if aside:
-                    say(f"{folder} was there: moved to {aside}")
-        if resume:
-            changed = run.load_checkpoint(folder / run_folder.CHECKPOINT)
-            if run.ranks.is_first:
-                say(f"resuming {folder} after {run.decisions:,} decisions" + (changed and f"; {changed}"))
+            aside = folder.begin(config, run.algorithm.bytes_on_disk(), resume)
+            if aside:
+                say(f"{folder.path} was there: moved to {aside}")
+            if resume:
+                say(f"resuming {folder.path} after {run.decisions:,} decisions" + (changed and f"; {changed}"))
     return run
 
 
-def go(run: Run, folder: Path) -> int:
+def go(run: Run, folder: RunFolder) -> int:
     """Train to the end, save and measure; return the exit code."""
     from .algorithms import Diverged
     from .ranks import RankLost
+    from .watcher import Watcher
 
-    opponent = folder / run_folder.OPPONENT
     try:
-        with ctrl_c_as_a_wish(run.ranks.is_first) as stop, watching(run, folder) as show:
-            ended = run.learn(folder, show, stop)
+        watched = Watcher(folder, run.decisions) if run.ranks.is_first else nullcontext()
+        with ctrl_c_as_a_wish(run.ranks.is_first) as stop, watched as watcher:
+            ended = run.learn(folder, watcher, stop)
     except Diverged as diverged:
-        return fail(folder, f"{diverged}; its decisions are in {run.save_bad_batch(folder, diverged)}")
+        return fail(folder, f"{diverged}; its decisions are in {folder.write_bad_batch(diverged.arrays)}")
     except RankLost as lost:
         return fail(folder, str(lost)) if run.ranks.is_first else LOST
     except KeyboardInterrupt:
         return fail(folder, "stopped in the middle of an update", CTRL_C)
-    run.save_checkpoint(folder / run_folder.CHECKPOINT)
+    run.save_checkpoint(folder.checkpoint)
     if not run.ranks.is_first:
         return 0
+    opponent = folder.opponent
     run.save(opponent)
     if not ended:
         say(f"stopped after {run.decisions:,} decisions; saved to {opponent}; --resume goes on")
         return CTRL_C
     try:
         with console.status("measuring strength"):
-            from .run import ANCHORS
-
             run.finish()
             run.save(opponent)
-            strength = [run.final_strength(opponent, anchor) for anchor in ANCHORS]
+            strength = run.final_strength(opponent)
     except KeyboardInterrupt:
         say(f"strength not measured; saved to {opponent}")
         return CTRL_C
@@ -136,25 +134,10 @@ def is_first() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
-def fail(folder: Path, why: str, code: int = LOST) -> int:
+def fail(folder: RunFolder, why: str, code: int = LOST) -> int:
     """Say why a run ended and where it can go on; return the exit code."""
-    checkpoint = folder / run_folder.CHECKPOINT
-    rest = f"--resume goes on from {checkpoint}" if checkpoint.exists() else "there was no checkpoint yet"
-    complain(f"{why}; {rest}")
+    complain(f"{why}; {folder.next_step()}")
     return code
-
-
-@contextmanager
-def watching(run: Run, folder: Path) -> Iterator[Callable[[dict[str, Any], float], None]]:
-    """Open the log, TensorBoard and the live display in the first process; give what shows an entry."""
-    if not run.ranks.is_first:
-        yield lambda entry, progress: None
-        return
-    from .watcher import Watcher
-
-    run_folder.write_settings(run.settings, folder)
-    with Watcher(run.settings, folder, run.decisions, console) as watcher:
-        yield watcher.show
 
 
 @contextmanager
@@ -182,7 +165,7 @@ def print_strength(run: Run, strength: list[dict[str, Any]], opponent: Path) -> 
 
     deals = strength[0]["deals_per_episode"]
     sheet = Sheet(
-        title=f"{run.settings.name}: {run.decisions:,} decisions in {run.seconds:.0f} s; "
+        title=f"{run.config.name}: {run.decisions:,} decisions in {run.seconds:.0f} s; "
         f"{strength[0]['pairs']} mirrored pairs of "
         + ("deals" if deals == 1 else f"matches of {deals} deals")
         + (", moves drawn from its probabilities" if run.algorithm.stored().sampled else ", its likeliest moves")

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import threading
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from torch.utils.tensorboard import SummaryWriter
 
-from .command import CompilingColumn
-from .config import Config
-from .run_folder import open_log
+from .command import CompilingColumn, console
+from .run_folder import RunFolder
 
 # The group in which TensorBoard shows a figure of the log: that of the first prefix that fits its name.
 GROUPS = {
@@ -39,10 +36,10 @@ BAR = 20  # letters
 class Watcher:
     """Logs and displays the figures of every iteration. Use as a context manager."""
 
-    def __init__(self, config: Config, folder: Path, decisions: int, console: Console) -> None:
+    def __init__(self, folder: RunFolder, decisions: int) -> None:
         """Open a run's log to go on after that many decisions."""
-        self._log = open_log(folder, decisions)
-        self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=decisions + 1 if decisions else None)
+        self._log = folder.open_log(decisions)
+        self._board = SummaryWriter(str(folder.path / "tensorboard"), purge_step=decisions + 1 if decisions else None)
         self._start: tuple[float, float] | None = None  # seconds and progress of the first entry, which may compile
         self._said: set[str] = set()
         columns = ("{task.fields[rate]}", "{task.fields[left]}", "{task.fields[figures]}")
@@ -54,7 +51,7 @@ class Watcher:
             console=console,
             transient=True,
         )
-        self._task = self._progress.add_task(config.name, total=1.0, rate="", left="", figures="")
+        self._task = self._progress.add_task(folder.path.name, total=1.0, rate="", left="", figures="")
 
     def __enter__(self) -> Watcher:
         self._report = threading.excepthook

@@ -90,7 +90,7 @@ class Compiled:
 
 def usual_players(game: Game) -> list[str]:
     """Return the names of the players that are built unless others are named."""
-    return [name for name in opponent_names(game) if name in (*PLAYERS, *game.own_presets)]
+    return [name for name in opponent_names(game) if name in (*PLAYERS, *game.bot.PRESETS)]
 
 
 def build_api(

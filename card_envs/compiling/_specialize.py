@@ -23,7 +23,6 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from card_envs import game as contract
-from card_envs.compiling import _defaults as defaults
 from card_envs.compiling import _library, _rules
 from card_envs.compiling._rules import plain_function
 from card_envs.game import Game
@@ -217,9 +216,11 @@ class _Binding:
         module: Any = getattr(self.game, contract.MODULE_OF[stub])
         if module is None:
             raise TypeError(f"{user.__name__} calls {name}: {self.game.name} has no {contract.MODULE_OF[stub]}.py")
-        if not hasattr(module, name) and not hasattr(defaults, name):
+        if not hasattr(module, name):
             raise TypeError(f"{module.__file__}: {self.game.name} has no function {name}")
-        return getattr(module, name, None) or getattr(defaults, name)
+        own: Any = getattr(module, name)
+        is_default = own is getattr(stub, "__wrapped__", None)
+        return _rules.rule(own) if is_default else own
 
 
 def _note(name: str, value: Any, sources: Sources, user: FunctionType) -> None:

@@ -13,7 +13,7 @@ from card_envs import BatchEnv, get_game
 from card_envs.game import Game, Int8s, total
 from card_envs.opponents.networks._afterstates import afterstates, move_fields
 from card_envs.opponents.networks._sparse import compress
-from card_envs.opponents.networks.policies import ILLEGAL, NetworkPolicy, input_fields
+from card_envs.opponents.networks.policies import ILLEGAL, NetworkPolicy
 from card_envs.opponents.policy import decisions_at
 from tests.conftest import positions, some
 from training.moves import HostMoves
@@ -83,7 +83,7 @@ def test_rows_that_are_not_there_are_refused(row: int) -> None:
 def test_network_plays_as_the_shipped_player_does(hidden: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(PART, "cpu", 10)
     rules = GAME.rules
-    network = Network(input_fields(rules), hidden, rules.NUM_ACTIONS, 1.0)
+    network = Network(GAME.input_fields, hidden, rules.NUM_ACTIONS, 1.0)
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(0.05 * torch.randn_like(parameter))
@@ -110,7 +110,7 @@ def test_dense_first_layers_agree_with_sparse_ones() -> None:
         ("bf16", True, seen(env.obs, env.mask, dense=True)),
     ):
         torch.manual_seed(1)
-        network = Network(input_fields(GAME.rules), [64], GAME.rules.NUM_ACTIONS, 3.0)
+        network = Network(GAME.input_fields, [64], GAME.rules.NUM_ACTIONS, 3.0)
         network.bf16 = bf16
         output = network(observed, slice(None) if observed.dense else torch.arange(512))
         output.square().mean().backward()
@@ -124,7 +124,7 @@ def test_dense_first_layers_agree_with_sparse_ones() -> None:
 
 def test_a_dense_forward_pass_is_one_graph() -> None:
     """Nothing in it needs Python between two kernels, so that it can be compiled or captured as a whole."""
-    network = Network(input_fields(GAME.rules), [64], GAME.rules.NUM_ACTIONS, 3.0)
+    network = Network(GAME.input_fields, [64], GAME.rules.NUM_ACTIONS, 3.0)
     network.bf16 = True
     env = BatchEnv(GAME, 40, 3)
     observed = seen(env.obs, env.mask).obs
@@ -154,11 +154,11 @@ def test_no_rows_give_no_answers() -> None:
 
 def test_weights_can_be_taken_over() -> None:
     rules = GAME.rules
-    one, other = (Network(input_fields(rules), [12, 8], rules.NUM_ACTIONS, 1.0) for _ in range(2))
+    one, other = (Network(GAME.input_fields, [12, 8], rules.NUM_ACTIONS, 1.0) for _ in range(2))
     other.set_weights(one.weights())
     assert all(torch.equal(one.state_dict()[name], tensor) for name, tensor in other.state_dict().items())
     with pytest.raises(ValueError, match=r"layer1\.bias has the shape"):
-        Network(input_fields(rules), [12], rules.NUM_ACTIONS, 1.0).set_weights(one.weights())
+        Network(GAME.input_fields, [12], rules.NUM_ACTIONS, 1.0).set_weights(one.weights())
 
 
 @pytest.mark.mechanics
@@ -195,7 +195,7 @@ def test_a_move_begins_as_what_it_leads_to() -> None:
 @pytest.mark.parametrize("width", [8, pytest.param(DENSE, marks=pytest.mark.slow)])
 def test_products_in_16_bits_are_of_few_shapes(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The library compiles for each shape and keeps what it compiled: memory must not grow with their number."""
-    network = Network(input_fields(GAME.rules), [width, 8], 4, 1.0)
+    network = Network(GAME.input_fields, [width, 8], 4, 1.0)
     network.bf16 = True
     observed = Observations(torch.from_numpy((sparse_rows(len(network.scale)) != 0).astype(np.int8)))
     linear_of, addmm, shapes = functional.linear, torch.addmm, set()

@@ -29,7 +29,7 @@ from training.algorithms.ppo import PPO
 from training.algorithms.self_play import SelfPlay
 from training.config import Config, load_config
 from training.run import Run
-from training.run_folder import read_log
+from training.run_folder import RunFolder
 from training.train import app
 
 SETTINGS: dict[str, Any] = {
@@ -505,6 +505,6 @@ def test_every_update_is_in_tensorboard(tmp_path: Path) -> None:
     folder = tmp_path / "runs" / "tiny"
     board = EventAccumulator(str(folder / "tensorboard"))
     board.Reload()
-    logged = [entry["decisions"] for entry in read_log(folder)]
+    logged = [entry["decisions"] for entry in RunFolder(folder).read_log()]
     assert [event.step for event in board.Scalars("policy/entropy")] == logged
     assert len(logged) > 3

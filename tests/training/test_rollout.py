@@ -12,7 +12,7 @@ import torch
 
 from card_envs import BatchEnv, get_game
 from card_envs.opponents.networks._sparse import compress
-from card_envs.opponents.networks.policies import LookaheadPolicy, input_fields, input_scale
+from card_envs.opponents.networks.policies import LookaheadPolicy, input_scale
 from tests.test_opponents import saved
 from tests.training.conftest import TENSORS
 from training.algorithms.self_play import PolicyPool, pool_opponents
@@ -40,7 +40,7 @@ def actor(seed: int, sees_moves: bool = False, lookahead: bool = False) -> Actor
     torch.manual_seed(seed)
     if sees_moves:
         return AfterstateActor(GAME, [16], 2.0, 3.0, lookahead)
-    return Network(input_fields(GAME.rules), [16], GAME.rules.NUM_ACTIONS, 3.0)
+    return Network(GAME.input_fields, [16], GAME.rules.NUM_ACTIONS, 3.0)
 
 
 def dealt(seed: int = 0, num_envs: int = 40, backend: Backend = HOST, **settings: Any) -> Rollout:
@@ -81,7 +81,7 @@ def test_decisions_are_legal_and_their_probabilities_those_of_the_network(sees_m
 def test_what_was_found_while_playing_is_not_looked_for_again() -> None:
     rollout = played()
     seen, rows = rollout.inputs().seen, rollout.seen.flatten(0, 1).numpy()
-    scale = input_scale(input_fields(GAME.rules))
+    scale = input_scale(GAME.input_fields)
     assert seen.parts
     for found, expected in zip(seen.sparse(scale), compress(rows, np.arange(len(rows)), scale)):
         np.testing.assert_array_equal(found, expected)

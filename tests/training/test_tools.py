@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from training import plot, train
 from training.run import Run
-from training.run_folder import read_log
+from training.run_folder import RunFolder
 
 QUICKSTART = Path(__file__).parents[2] / "configs" / "quickstart.toml"
 TINY = [
@@ -50,4 +50,4 @@ def test_outputs_are_checked_before_the_work(tmp_path: Path, monkeypatch: pytest
 
 def test_logs_of_killed_runs_are_read(tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_bytes(b'{"decisions": 5}\n12\n\0\0\0\n[]\n\xff\n{"decisions": 7}\n{"decis')
-    assert read_log(tmp_path) == [{"decisions": 5}, {"decisions": 7}]
+    assert RunFolder(tmp_path).read_log() == [{"decisions": 5}, {"decisions": 7}]

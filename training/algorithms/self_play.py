@@ -26,7 +26,7 @@ from ..config import Config
 from ..networks import ActorNetwork, AfterstateActor, has_bf16, stored_actor
 from ..ranks import Ranks
 from ..rollout import GREEDY, HOST, POOL, Backend, Labels, Rollout
-from ..run_folder import CHECKPOINT
+from ..run_folder import RunFolder
 
 LAST_LEARNING_RATE = 0.1  # share that is left at the end
 OPPONENTS_SHARE = 0.5  # how often one of the pool's opponents is drawn where there are snapshots as well
@@ -192,7 +192,7 @@ class SelfPlay:
         """Begin with the networks of a run, or the actor of an opponent. Raises ValueError where they don't fit."""
         try:
             player = parse(name).player
-            path = player.path / CHECKPOINT if isinstance(player, Folder) else None
+            path = RunFolder(player.path).checkpoint if isinstance(player, Folder) else None
             if path and path.is_file():
                 arrays = checkpoint.below("algorithm", checkpoint.read(path)[0])
                 names = [network for network in self.networks if checkpoint.below(network, arrays)]

@@ -15,7 +15,7 @@ import numpy as np
 from card_envs.compiling import rule
 from card_envs.engine.rng import advance, below, derive, shuffle, uniform
 from card_envs.engine.sets import EMPTY, ONE, above_card, below_card, bit, copy, count, highest, lowest, nth, spread
-from card_envs.game import Cards, Field, Mask, Obs, Pack, Stat, State, Stats, Stream, offsets, state_dtype, total
+from card_envs.game import Cards, Field, Mask, Obs, Pack, Stat, State, Stats, Stream, offsets, state_dtype
 
 if TYPE_CHECKING:
     from card_envs.games.back_alley.options import Options
@@ -37,7 +37,6 @@ ACTION_FIELDS = (
     Field("card", 54, 1, meaning="play the card with that relative code"),
     Field("bid", NUM_BIDS, 1, meaning="pass, 1 to 12, board"),
 )
-NUM_ACTIONS = total(ACTION_FIELDS)
 ACTION = offsets(ACTION_FIELDS)
 SIDES = (0, 1, 0, 1)  # which seats win and lose together
 STATS = (
@@ -148,9 +147,7 @@ OBS_FIELDS = (
     Field("score_hundreds", 2, 127, -127, meaning="score of us, them: hundreds, towards zero"),
     Field("score_units", 2, 99, -99, meaning="score of us, them: the rest"),
 )
-OBS_SIZE = total(OBS_FIELDS)
 FULL_FIELDS = (*OBS_FIELDS, Field("other_hands", 162, 1, meaning="cards of left, partner, right (54 each)"))
-FULL_SIZE = total(FULL_FIELDS)
 AT = offsets(FULL_FIELDS)
 ALL_BIDS, NUM_MARKS, NUM_VOIDS = 4 * NUM_BIDS, 53, 12  # number of entries: `bids`; `dealer` to `laid_aside_by`; `voids`
 # The entries for rank and trump suit among these, by turned card.
@@ -525,7 +522,7 @@ def mark(field: int, entry: int, true: bool) -> Cards:
 
 @rule
 def observe_all(state: State, seat: int, obs: Obs) -> None:
-    observe(state, seat, obs[:OBS_SIZE])
+    observe(state, seat, obs[: AT.other_hands])
     for k in range(3):
         spread(obs, AT.other_hands + NUM_CARDS * k, state.hands[(int(seat) + 1 + k) & 3], NUM_CARDS)
 

@@ -167,7 +167,6 @@ FULL_FIELDS = (
     Field("stock_places", 104, STOCK_SIZE, meaning="place in the stock (1: next) of each card's first, second copy"),
     Field("stock_nearness", 56, 8, meaning="nearness of the cards of the stock, in order"),
 )
-OBS_SIZE, FULL_SIZE = total(OBS_FIELDS), total(FULL_FIELDS)
 AT = offsets(FULL_FIELDS)
 
 
@@ -682,8 +681,8 @@ def observe(state: State, seat: int, obs: Obs) -> None:
 
 @rule
 def observe_all(state: State, seat: int, obs: Obs) -> None:
-    observe(state, seat, obs[:OBS_SIZE])
-    obs[OBS_SIZE:] = 0
+    observe(state, seat, obs[: AT.stock_next])
+    obs[AT.stock_next :] = 0
     for i in range(int(state.stock_end) - int(state.num_dealt)):
         card = stock_card(state, i)
         if i < NUM_NEXT:

@@ -192,7 +192,6 @@ FULL_FIELDS = (
         meaning="hidden cards of my, the opponent's hand: 36 - place; 1 is the next card (52 each)",
     ),
 )  # fmt: skip
-OBS_SIZE, FULL_SIZE = total(OBS_FIELDS), total(FULL_FIELDS)
 AT = offsets(FULL_FIELDS)
 
 
@@ -715,8 +714,8 @@ def observe_player(state: State, player: int, k: int, obs: Obs) -> None:
 
 @rule
 def observe_all(state: State, seat: int, obs: Obs) -> None:
-    observe(state, seat, obs[:OBS_SIZE])
-    obs[OBS_SIZE:] = 0
+    observe(state, seat, obs[: AT.face_down_reserve])
+    obs[AT.face_down_reserve :] = 0
     for k in range(2):
         player = int(seat) ^ k
         face_down = num_face_down(state, player)

@@ -42,7 +42,6 @@ from card_envs.opponents.networks.policies import (
     TrainedPolicy,
     afterstates_in,
     afterstates_of,
-    input_fields,
     input_scale,
     layers_of,
 )
@@ -273,7 +272,7 @@ def to_onnx(policy: TrainedPolicy) -> bytes:
     names = ["observation", "action_mask"]
     seen = graph.node("Concat", *names, axis=1)
     (first, bias), *rest = layers_of(policy.weights)
-    x = graph.node("MatMul", seen, graph.constant(first * input_scale(input_fields(rules))[:, None]))
+    x = graph.node("MatMul", seen, graph.constant(first * input_scale(policy.game.input_fields)[:, None]))
     x = graph.node("Add", x, graph.constant(bias))
     if isinstance(policy, AfterstatePolicy):
         shown = MOVES[policy.lookahead]

@@ -26,14 +26,6 @@ NEVER = np.float32(-np.inf)
 STEADY = np.errstate(all="ignore")  # tiny probabilities underflow to 0, whatever NumPy's error state
 
 
-def input_fields(rules: Rules) -> tuple[Field, ...]:
-    """Return the fields of a network's input: the observation, then the mask.
-
-    Which actions are legal says a lot about a position.
-    """
-    return (*rules.OBS_FIELDS, Field("legal", rules.NUM_ACTIONS, 1))
-
-
 def input_scale(fields: tuple[Field, ...]) -> NDArray[np.float32]:
     """Return the factors that scale every entry of the input to [-1, 1]."""
     low, high = bounds(fields)
@@ -168,11 +160,11 @@ class NetworkPolicy(TrainedPolicy):
         super().__init__(game, weights, sampled)
         self._layers = layers_of(weights)
         first, bias = self._layers[0]
-        self._layers[0] = (first * input_scale(input_fields(game.rules))[:, None], bias)
+        self._layers[0] = (first * input_scale(game.input_fields)[:, None], bias)
 
     @staticmethod
     def shapes(game: Game, hidden: list[int]) -> dict[str, tuple[int, ...]]:
-        return weight_shapes([total(input_fields(game.rules)), *hidden, game.rules.NUM_ACTIONS])
+        return weight_shapes([total(game.input_fields), *hidden, game.rules.NUM_ACTIONS])
 
     def logits(self, inputs: Inputs) -> NDArray[np.float32]:
         obs, mask = inputs["obs"], inputs["mask"]
@@ -202,7 +194,7 @@ class AfterstatePolicy(TrainedPolicy):
         """
         super().__init__(game, weights, sampled)
         (first, self._bias), *self._rest = layers_of(weights)
-        self._scale = input_scale(input_fields(game.rules))
+        self._scale = input_scale(game.input_fields)
         self._first = np.ascontiguousarray(first)
         self._moves = np.ascontiguousarray(weights["move.weight"].astype(np.float32).T)
         self._no_bias = np.zeros_like(self._bias)
@@ -225,7 +217,7 @@ class AfterstatePolicy(TrainedPolicy):
 
     @staticmethod
     def shapes(game: Game, hidden: list[int]) -> dict[str, tuple[int, ...]]:
-        shapes = weight_shapes([total(input_fields(game.rules)), *hidden, 1])
+        shapes = weight_shapes([total(game.input_fields), *hidden, 1])
         return shapes | {"move.weight": (*hidden[:1], total(move_fields(game.rules))), "own": (1,)}
 
     @property

@@ -14,55 +14,53 @@ import numpy as np
 from card_envs import game as contract
 from card_envs.game import Field, Game, Rate, Stat, state_dtype, total
 from card_envs.options import described
-from card_envs.scaffold._checks.sources import Finding, Source, Sources, did_you_mean
+from card_envs.scaffold._checks.sources import Finding, Source, Sources, did_you_mean, module_of
 
-PARTS: dict[str, tuple[type, type]] = {  # of each module: required and optional
-    "rules": (contract.Rules, contract.OptionalRules),
-    "bot": (contract.Bot, contract.OptionalBot),
-    "view": (contract.View, contract.OptionalView),
-}
+PARTS: dict[str, type] = {"rules": contract.Rules, "bot": contract.Bot, "view": contract.View}
 VIEW_KEYS = ("version", "game", "options", "seat", "to_move", "legal")
 
 
 def functions_of(part: type) -> dict[str, FunctionType]:
-    """Return the functions of a protocol."""
-    return {name: value for name, value in vars(part).items() if isinstance(value, FunctionType) and name[0] != "_"}
+    """Return the functions of a protocol, those that it inherits first."""
+    names = [name for each in reversed(part.__mro__) for name in vars(each) if name[0] != "_"]
+    return {name: getattr(part, name) for name in names if isinstance(getattr(part, name), FunctionType)}
 
 
 def parameters_of(function: FunctionType) -> list[str]:
     """Return the parameters of a protocol's function, without `self`."""
-    return list(inspect.signature(function).parameters)[1:]
+    return [name for name in inspect.signature(function).parameters if name != "self"]
 
 
 def check_declarations(game: Game, sources: Sources) -> Iterator[Finding]:
     """Yield faults in the declarations of a game whose modules can be imported."""
     missing = False
-    for module, parts in PARTS.items():
-        for finding in _check_module(getattr(game, module), sources.files[module], *parts):
+    for module, part in PARTS.items():
+        for finding in _check_module(module_of(game, module), sources.files[module], part):
             missing = missing or " is missing" in finding.text
             yield finding
     yield from _check_options(game, sources.files["options"])
-    if not missing:
-        for name, demands in (("rules", _of_rules(game)), ("bot", _of_bot(game)), ("view", _of_view(game))):
-            source = sources.files[name]
-            for demand in demands:
-                if not demand.met:
-                    yield source.finding(demand.name, demand.text)
+    for name, demands in (("rules", _of_rules), ("bot", _of_bot), ("view", _of_view)):
+        if missing:  # the later ones build on what the earlier ones demand
+            return
+        for demand in demands(game):
+            if not demand.met:
+                missing = True
+                yield sources.files[name].finding(demand.name, demand.text)
 
 
 # Names and parameters
 
 
-def _check_module(module: Any, source: Source, required: type, optional: type) -> Iterator[Finding]:
-    known = {**functions_of(required), **functions_of(optional)}
-    for name, function in functions_of(required).items():
-        if not hasattr(module, name):
+def _check_module(module: Any, source: Source, part: type) -> Iterator[Finding]:
+    known = functions_of(part)
+    for name, function in known.items():
+        if name in vars(part) and not hasattr(module, name):
             near = did_you_mean(name, source.functions.keys() - known.keys())
             what = f"{name}({', '.join(parameters_of(function))})"
             yield Finding(source.file, 1, f"{what} is missing: {_summary(function)}{near}")
-    for name in required.__annotations__:
+    for name in part.__annotations__:
         if name != "__file__" and not hasattr(module, name):
-            yield Finding(source.file, 1, f"{name} is missing: {_comment(required, name)}")
+            yield Finding(source.file, 1, f"{name} is missing: {_comment(part, name)}")
     for name, function in known.items():
         if hasattr(module, name):
             yield from _check_parameters(name, getattr(module, name), parameters_of(function), source)
@@ -105,8 +103,8 @@ def _is_number(value: object, kind: Any = int) -> bool:
 
 def _of_rules(game: Game) -> Iterator[Demand]:
     """Yield the demands on `rules.py`; numbers first, because fields and State depend on them."""
-    rules = game.rules
-    numbers = ("NUM_SEATS", "NUM_ACTIONS", "PACK_SIZE", "OBS_SIZE", "FULL_SIZE")
+    rules: Any = module_of(game, "rules")
+    numbers = ("NUM_SEATS", "PACK_SIZE")
     for name in numbers:
         value = getattr(rules, name)
         yield Demand(name, _is_number(value) and value >= 1, f"{name}: expected a whole number from 1, got {value!r}")
@@ -115,12 +113,15 @@ def _of_rules(game: Game) -> Iterator[Demand]:
     yield Demand("WORST_SCORE", _is_number(worst, (int, float)) and -np.inf < worst <= 0, text)
     if not all(_is_number(getattr(rules, name)) for name in numbers):
         return
-    yield from _of_fields(rules)
+    fields = list(_of_fields(rules))
+    yield from fields
+    if not all(demand.met for demand in fields):
+        return
     yield _of_state(rules)
     sides = game.sides
     fits = len(sides) == rules.NUM_SEATS and set(sides) in ({0}, {0, 1})
     yield Demand("SIDES", fits, f"SIDES: expected one side, 0, or two for {rules.NUM_SEATS} seats, got {sides}")
-    counts = game.stats
+    counts = game.rules.STATS
     fits = all(isinstance(count, Stat) for count in counts) and len({count.name for count in counts}) == len(counts)
     yield Demand("STATS", fits, f"STATS: expected Stats with different names, got {counts}")
     alike = game.all_see_alike
@@ -147,7 +148,7 @@ def _of_fields(rules: Any) -> Iterator[Demand]:
         names = [field.name for field in fields]
         twice = sorted({field for field in names if names.count(field) > 1})
         yield Demand(name, not twice, f"{name}: {', '.join(twice)} occurs twice")
-        declared = getattr(rules, size)
+        declared = getattr(rules, size, total(fields))
         yield Demand(size, declared == total(fields), f"{size} is {declared}; {name} add up to {total(fields)}")
     begins = rules.FULL_FIELDS[: len(rules.OBS_FIELDS)] == rules.OBS_FIELDS
     yield Demand("FULL_FIELDS", begins, "FULL_FIELDS: expected OBS_FIELDS first: (*OBS_FIELDS, …)")
@@ -164,7 +165,7 @@ def _of_state(rules: Any) -> Demand:
 
 
 def _of_bot(game: Game) -> Iterator[Demand]:
-    presets: Any = game.own_presets
+    presets: Any = game.bot.PRESETS
     fits = isinstance(presets, dict) and all(isinstance(name, str) for preset in presets.items() for name in preset)
     yield Demand("PRESETS", fits, f"PRESETS: expected names of opponents by what they are called, got {presets!r:.80}")
 
@@ -180,19 +181,19 @@ def _of_view(game: Game) -> Iterator[Demand]:
         isinstance(names, tuple) and len(names) == num_seats,
         f"SEAT_NAMES: expected {num_seats} names, got {names!r}",
     )
-    counts = {count.name for count in game.stats}
-    for ratio in game.rates:
+    counts = {count.name for count in game.rules.STATS}
+    for ratio in view.RATES:
         for name in (ratio.counted, ratio.per) if isinstance(ratio, Rate) else ():
             yield Demand("RATES", name in counts, f"RATES: STATS has no {name!r}{did_you_mean(name, counts)}")
-    covered = sorted(action for actions in game.phases.values() for action in actions)
-    fits = not game.phases or covered == list(range(game.rules.NUM_ACTIONS))
+    covered = sorted(action for actions in view.PHASES.values() for action in actions)
+    fits = not view.PHASES or covered == list(range(game.rules.NUM_ACTIONS))
     yield Demand("PHASES", fits, f"PHASES: expected each of {game.rules.NUM_ACTIONS} actions in one of them")
-    odd = [name for name in game.phases if not re.fullmatch("[a-z][a-z_]*", name)]
+    odd = [name for name in view.PHASES if not re.fullmatch("[a-z][a-z_]*", name)]
     yield Demand("PHASES", not odd, f"PHASES: expected words such as draw, or turn_up, got {', '.join(map(repr, odd))}")
 
 
 def _check_options(game: Game, source: Source) -> Iterator[Finding]:
-    options: Any = getattr(__import__(f"{game.package}.options", fromlist=["Options"]), "Options", None)
+    options: Any = getattr(module_of(game, "options"), "Options", None)
     if not (isinstance(options, type) and is_dataclass(options)):
         problem = "Options is missing: a class of options, decorated with card_envs.options.options"
         yield Finding(source.file, source.line_of("Options"), problem)

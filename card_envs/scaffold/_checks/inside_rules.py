@@ -11,7 +11,7 @@ import numpy as np
 
 from card_envs.compiling._rules import INTERPRETED
 from card_envs.game import Game
-from card_envs.scaffold._checks.sources import Finding, Source, Sources, did_you_mean
+from card_envs.scaffold._checks.sources import Finding, Source, Sources, did_you_mean, module_of
 
 COMPILED = ("rules", "bot")
 TAKE_STATES = (*COMPILED, "view")
@@ -41,9 +41,9 @@ OBJECTS = {"list", "dict", "set", "str", "sorted", "print", "open", "sum", "any"
 
 def check_sources(game: Game, sources: Sources) -> Iterator[Finding]:
     """Yield faults in the source of rules and bots, and unknown fields of a State in views."""
-    fields = getattr(getattr(game.rules, "STATE", None), "names", None) or ()
+    fields = getattr(getattr(module_of(game, "rules"), "STATE", None), "names", None) or ()
     for name in TAKE_STATES:
-        source, module = sources.files[name], getattr(game, name)
+        source, module = sources.files[name], module_of(game, name)
         for function in source.functions.values():
             compiled = name in COMPILED and is_rule(function)
             reader = _Reader(function, module, fields, compiled)
@@ -68,7 +68,7 @@ def _undecorated(game: Game, sources: Sources) -> Iterator[Finding]:
 
     for name in COMPILED:
         source: Source = sources.files[name]
-        listed = {**functions_of(PARTS[name][0]), **functions_of(PARTS[name][1])}
+        listed = functions_of(PARTS[name])
         for function in source.functions.values():
             if function.name in listed and function.name != "new_state" and not is_rule(function):
                 yield source.finding(function.name, f"{function.name}: expected the decorator @rule")

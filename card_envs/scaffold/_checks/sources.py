@@ -7,10 +7,13 @@ import difflib
 import traceback
 from collections.abc import Iterable
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import card_envs
+from card_envs.game import Game
 
 MODULES = ("__init__", "rules", "bot", "view", "options")
 
@@ -109,6 +112,11 @@ def read_sources(folder: Path) -> Sources | list[Finding]:
     if not (folder / "RULES.md").exists():
         faults.append(Finding(folder / "RULES.md", 1, "this file is missing: numbered rules, notation, tables"))
     return faults or Sources(folder, files)
+
+
+def module_of(game: Game, name: str) -> ModuleType:
+    """Return a module of a game as it was written, without the contract's defaults."""
+    return import_module(f"{game.package}.{name}")
 
 
 def checkout() -> Path | None:

@@ -9,13 +9,13 @@ import numpy as np
 from card_envs.compiling import rule
 from card_envs.engine.rng import advance, below, derive
 from card_envs.engine.sets import EMPTY, bit, count, nth, spread
-from card_envs.game import Cards, Field, Key, Mask, Obs, Pack, Stat, State, Stats, Stream, offsets, state_dtype, total
+from card_envs.game import Cards, Field, Key, Mask, Obs, Pack, Stat, State, Stats, Stream, offsets, state_dtype
 
 if TYPE_CHECKING:
     from card_envs.scaffold.high_card.options import Options
 
 NUM_SEATS = 2
-NUM_ACTIONS = PACK_SIZE = 12  # one action for each card
+PACK_SIZE = 12
 HAND_SIZE = 3
 WORST_SCORE = -3.0  # every trick lost
 ALL_CARDS = np.uint64((1 << PACK_SIZE) - 1)
@@ -39,9 +39,7 @@ OBS_FIELDS = (
     Field("led", 12, 1, meaning="the card to beat, if one was led"),
     Field("scores", 2, 3, meaning="tricks taken by me, the other"),
 )
-OBS_SIZE = total(OBS_FIELDS)
 FULL_FIELDS = (*OBS_FIELDS, Field("other_hand", 12, 1, meaning="cards of the other"))
-FULL_SIZE = total(FULL_FIELDS)
 AT = offsets(FULL_FIELDS)
 
 STATS = (Stat("deals"), Stat("wins"), Stat("tricks"))
@@ -141,7 +139,7 @@ def observe(state: State, seat: int, obs: Obs) -> None:
 
 @rule
 def observe_all(state: State, seat: int, obs: Obs) -> None:
-    observe(state, seat, obs[:OBS_SIZE])
+    observe(state, seat, obs[: AT.other_hand])
     spread(obs, AT.other_hand, state.hands[1 - int(seat)], PACK_SIZE)
 
 

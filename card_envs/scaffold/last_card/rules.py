@@ -26,7 +26,6 @@ from card_envs.game import (
     UInt64s,
     offsets,
     state_dtype,
-    total,
 )
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ FIRST_OF_STOCK = 2 * HAND_SIZE + 1  # place in the pack
 STOCK_SIZE = PACK_SIZE - FIRST_OF_STOCK
 MOST_CARDS = HAND_SIZE + STOCK_SIZE  # in one hand
 MOST_MOVES = 4 * PACK_SIZE  # every card drawn, passed on and played, and a pass after each
-DRAW, PASS, NUM_ACTIONS = NUM_CARDS, NUM_CARDS + 1, NUM_CARDS + 2
+DRAW, PASS = NUM_CARDS, NUM_CARDS + 1
 WORST_SCORE = -float(MOST_CARDS)
 SUIT = np.uint64(0b1111)  # clubs
 RANK = np.uint64(0b0001_0001_0001_0001)  # jacks
@@ -78,13 +77,11 @@ OBS_FIELDS = (
     Field("has_drawn", 1, 1, meaning="the seat to move has drawn in this turn"),
     Field("has_passed", 1, 1, meaning="the seat before has passed without drawing"),
 )
-OBS_SIZE = total(OBS_FIELDS)
 FULL_FIELDS = (
     *OBS_FIELDS,
     Field("other_hand", 2 * NUM_CARDS, 1, meaning="cards of the other; those of them that are there twice"),
     Field("stock", STOCK_SIZE, NUM_CARDS - 1, -1, meaning="cards of the stock, the next one last; -1 if it is gone"),
 )
-FULL_SIZE = total(FULL_FIELDS)
 AT = offsets(FULL_FIELDS)
 
 STATS = (Stat("deals"), Stat("wins"), Stat("points"))
@@ -179,7 +176,7 @@ def legal(state: State, mask: Mask) -> int:
     mask[:] = 0
     if state.needs_deal:
         return 0
-    spread(mask, 0, choices(state), NUM_ACTIONS)
+    spread(mask, 0, choices(state), PASS + 1)
     return count(choices(state))
 
 
@@ -247,7 +244,7 @@ def observe(state: State, seat: int, obs: Obs) -> None:
 
 @rule
 def observe_all(state: State, seat: int, obs: Obs) -> None:
-    observe(state, seat, obs[:OBS_SIZE])
+    observe(state, seat, obs[: AT.other_hand])
     write(obs, AT.other_hand, state.hands[1 - int(seat)])
     for k in range(STOCK_SIZE):
         place = PACK_SIZE - 1 - k

@@ -454,7 +454,7 @@ def test_bb_13_only_the_order_of_the_stock_is_hidden() -> None:
         table.determinize(0, key)
         orders[tuple(CARDS[card] for card in view.stock_of(table.state))] += 1
         full = table.observe_all(0)
-        assert full[: rules.OBS_SIZE].tolist() == known[1]
+        assert full[: GAME.rules.OBS_SIZE].tolist() == known[1]
         place = int(full[rules.AT.stock_places + CARDS.index("9S")])
         assert CARDS[table.state.pack[int(table.state.num_dealt) + place - 1]] == "9S"
     assert (seen(table), table.observe(0).tolist()) == known
