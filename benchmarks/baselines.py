@@ -139,7 +139,7 @@ def measured(game: Game, policy: Policy, options: dict[str, Any], pairs: int) ->
     """Return what a policy gains over each anchor: points a deal, in a solitaire its score; and what it won."""
     found: dict[str, Any] = {}
     for anchor in ANCHORS:
-        match = Match(game, (policy, load_opponent(anchor, game)), seed=SEED, options=options)
+        match = Match(game, (policy, load_opponent(anchor, game).policy), seed=SEED, options=options)
         part = join([match.play(numbers) for numbers in chunks(pairs)])
         gained = part.margins[0] - part.margins[1] if game.is_solitaire else part.margins[0] / match.deals_per_episode
         found[anchor] = {"gained": rounded(estimate(gained)), "won": rounded(share(part.wins[0]))}
@@ -198,7 +198,7 @@ def known(game: Game, pairs: int) -> dict[str, Any]:
     """Return what players gain that are not trained here, for comparison."""
     names = ("random", "greedy") if game is TINY_GAME else ("random", "small")
     options = options_of(game)[1]
-    found = {name: measured(game, load_opponent(name, game), options, pairs) for name in names}
+    found = {name: measured(game, load_opponent(name, game).policy, options, pairs) for name in names}
     if game is TINY_GAME:
         found["optimum"] = measured(game, tree().player(tree().optimum(CFR_ITERATIONS)), options, pairs)
     return found

@@ -180,7 +180,7 @@ def test_the_tiny_game_is_solved() -> None:
 
     game = tree()
     assert [level.legal.shape[1] for level in game.levels] == [3, 3, 2, 2] and len(game.levels[0].seat) == 18_480
-    strategies = {name: game.strategy(load_opponent(name, TINY)) for name in ("random", "trivial", "greedy")}
+    strategies = {name: game.strategy(load_opponent(name, TINY).policy) for name in ("random", "trivial", "greedy")}
     for name, other in (("greedy", "trivial"), ("greedy", "random")):
         choose = partial(chosen, strategies[name])
         value = [game.values(strategies[other], seat, choose) for seat in range(2)]
