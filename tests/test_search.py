@@ -167,7 +167,7 @@ def _search_in_child(decisions: Decisions, seed: int) -> SearchResults:
 
 def test_an_interrupted_search_begins_again() -> None:
     """Whatever it was doing; the next decision is as without."""
-    decisions = decisions_at(HIGH_CARD, some(positions(HIGH_CARD), 3))
+    decisions = decisions_at(HIGH_CARD, some(positions(HIGH_CARD), 12))
     policy = Interrupting()
     search = SearchPolicy(HIGH_CARD, 32, rollout=policy, threads=1)
     expected = search.search(decisions, np.random.default_rng(1))

@@ -132,9 +132,10 @@ def _source(code: Any) -> str | None:
         file = inspect.getsourcefile(code)
     except (OSError, TypeError):  # built in, or typed at a prompt
         return None
-    return file if file and Path(file).is_file() else None
+    is_ours = file is not None and Path(file).resolve().is_relative_to(OWN)  # the version of the package stands for it
+    return file if file and Path(file).is_file() and not is_ours else None
 
 
 def _is_installed(file: str) -> bool:
     path = Path(file).resolve()
-    return any(path.is_relative_to(folder) for folder in (OWN, *INSTALLED))
+    return any(path.is_relative_to(folder) for folder in INSTALLED)

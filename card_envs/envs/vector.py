@@ -354,7 +354,7 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
         members = [self._pool_seats[number][i].member for i in tables.tolist()]
         keys = np.array([id(member) for member in members])
         for first in np.sort(np.unique(keys, return_index=True)[1]):  # an order that repeats in another process
-            yield members[first], tables[keys == keys[first]]
+            yield members[first].policy, tables[keys == keys[first]]
 
     def _report(self, ended: NDArray[np.bool_], illegal: NDArray[np.bool_]) -> None:
         """Tell the pools among the opponents who won the episodes that ended."""
