@@ -22,14 +22,14 @@ BATCH = """
 import numpy as np
 from card_envs import GAMES, BatchEnv
 from card_envs.opponents import load_opponent
-from card_envs.opponents.policy import moves_of, decisions_at
+from card_envs.opponents.policy import decisions_at
 env = BatchEnv(list(GAMES.values())[-1], 512, num_threads=2)
 greedy, rng = load_opponent("greedy", env.game), np.random.default_rng(0)
 streams, actions = np.arange(512, dtype=np.uint64), np.zeros(512, np.int64)
 while True:
     env.random_actions(streams, actions)
     env.step(actions)
-    moves_of(greedy, decisions_at(env.game, env.states), rng)
+    greedy.policy.choose(decisions_at(env.game, env.states), rng)
 """
 COMPARE = """
 from card_envs import GAMES

@@ -7,7 +7,8 @@
            | "trivial" | "greedy"   scripted players of the game's `bot.py`
            | "search:" BUDGET {"," KEY "=" VALUE}   a search; BUDGET is N worlds, or T "ms" per move on all cores
            | PHASE "=" NAME "+" NAME   combination: the first decides in a phase of the game, the second elsewhere
-           | MODULE ":" CLASS       a user's policy class or function, called with the `Game`
+           | MODULE ":" CLASS       a user's policy class or function, called with the `Game`; or a function of
+                                    (decisions, rng) that is a policy itself
            | SHIPPED                a trained network of the package, or a preset of the game: "strong" and "champion"
                                     stand for one of the above
 

@@ -106,8 +106,8 @@ class SearchPolicy(Policy):
     def __post_init__(self) -> None:
         check_game(self.game)
         check_int(self.worlds, 1, UNLIMITED, "worlds")
-        if self.threads is not None:
-            check_int(self.threads, 1, None, "threads")
+        own: dict[str, Any] = {"threads": cores() if self.threads is None else self.threads}
+        check_int(own["threads"], 1, None, "threads")
         if self.seconds is None and self.worlds == UNLIMITED:
             raise ValueError("search: expected a number of worlds, or seconds")
         if self.seconds is not None and not (type(self.seconds) in (int, float) and 0 < self.seconds < float("inf")):
@@ -120,9 +120,9 @@ class SearchPolicy(Policy):
         if self.refine_steps is not None:
             check_int(self.refine_steps, 0, MAX_STEPS, "refine_steps")
         check_int(self.rollout_positions, 1, MOST_POSITIONS, "rollout_positions")
-        for name in PARTS:
-            if (part := getattr(self, name)) is not None:
-                object.__setattr__(self, name, as_policy(part, name, self.game))
+        own |= {name: as_policy(part, name, self.game) for name, part in self._named_parts().items()}
+        for name, value in own.items():
+            object.__setattr__(self, name, value)
         check_leaf(self)
 
     def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -234,7 +234,7 @@ class SearchPolicy(Policy):
         results = new_results(len(batch.states), batch.lines.shape[2], self.game.rules.NUM_ACTIONS)
         asked = PolicyRollouts(self, np.random.default_rng(batch.keys)).try_stage if asks_python(self) else None
         budget = budget or self.budget(seconds, self._pace.playout_seconds)
-        with self._of_thread.lent(lambda: Workers(self, self.threads or cores())) as workers:
+        with self._of_thread.lent(lambda: Workers(self, self.budget(None), self.threads or 1)) as workers:
             moves = workers.decide(batch, budget, seconds, asked, results, self._pace)
         return results._replace(moves=moves)
 

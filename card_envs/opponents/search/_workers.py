@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -48,12 +48,6 @@ if hasattr(os, "register_at_fork"):  # a forked child has none of its parent's t
     os.register_at_fork(after_in_child=threads_of_process.cache_clear)
 
 
-class Searching(SearchSettings, Protocol):
-    """What `Workers` need to know of a `SearchPolicy`; see there."""
-
-    def budget(self, seconds: float | None) -> Budget: ...
-
-
 @dataclass
 class Pace:
     """The pace of a search: seconds that a playout took in the last decision that kept to a time."""
@@ -88,9 +82,9 @@ class Workers:
         workspaces: one for each thread.
     """
 
-    def __init__(self, search: Searching, num_threads: int) -> None:
-        """Allocate for this many threads."""
-        made = [new_workspace(search, search.budget(None)) for _ in range(num_threads)]
+    def __init__(self, search: SearchSettings, most: Budget, num_threads: int) -> None:
+        """Allocate for this many threads, and for decisions that cost that much at most."""
+        made = [new_workspace(search, most) for _ in range(num_threads)]
         functions = made[0][0]
         self.workspaces = [workspace for _, workspace in made]
         self._decide = specialize(decide_tables, search.game, PLAYER, functions=functions)
