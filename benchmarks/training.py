@@ -101,7 +101,7 @@ def measured(game: Game, policy: Policy, pairs: int) -> dict[str, Any]:
 
     found = {}
     for anchor in ("greedy", "trivial"):
-        match = Match(game, (policy, load_opponent(anchor, game)), seed=SEED, options=options)
+        match = Match(game, (policy, load_opponent(anchor, game).policy), seed=SEED, options=options)
         part = join([match.play(numbers) for numbers in chunks(pairs)])
         gained = part.margins[0] - part.margins[1] if game.is_solitaire else part.margins[0] / match.deals_per_episode
         found[anchor] = {"gained": rounded(estimate(gained)), "won": rounded(share(part.wins[0]))}
@@ -194,7 +194,7 @@ def main() -> None:
             if any(runs[key] != value for key, value in settings.items()):
                 parser.error(f"{arguments.file}: {name} was made with other --minutes or --pairs: give another --file")
             for player in {"random", "small"} - runs["known"].keys():
-                runs["known"][player] = measured(game, load_opponent(player, game), pairs)
+                runs["known"][player] = measured(game, load_opponent(player, game).policy, pairs)
             for method in arguments.methods:
                 if str(seed) in runs["methods"].setdefault(method, {}) or (method == "td" and not game.planner):
                     continue

@@ -286,7 +286,7 @@ def survey(
     options = parse_options(option)
     game.validated(options)
     files.check_output(json_file)
-    policies = {name: load_opponent(name, game, sampled=not best) for name in players or DEFAULT_PLAYERS}
+    policies = {name: load_opponent(name, game, sampled=not best).policy for name in players or DEFAULT_PLAYERS}
 
     def figures(found: dict[str, Counted]) -> dict[str, Any]:
         stopped = len(found) < len(policies) or any(count.episodes < episodes for count in found.values())

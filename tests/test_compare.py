@@ -38,7 +38,7 @@ from card_envs.game import Game, Rate
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent
 from card_envs.opponents._names import MODELS
-from card_envs.opponents.policy import Decisions
+from card_envs.opponents.policy import Decisions, as_policy
 from card_envs.record import GameRecord
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from card_envs.testing.referee import facts_of
@@ -289,7 +289,7 @@ def test_what_an_answer_compiles_is_not_timed() -> None:
             return decisions.mask / decisions.mask.sum(axis=1, dtype=np.float32, keepdims=True)
 
     policy = Compiles()
-    asker = Asker(HIGH_CARD, policy, np.random.default_rng(0))
+    asker = Asker(HIGH_CARD, as_policy(policy, "it"), np.random.default_rng(0))
     states = new_tables(HIGH_CARD, {}, 0, np.arange(5))
     asker.ask(states)
     asker.ask(states)

@@ -121,7 +121,7 @@ def random_network(game: Game, seed: int = 0) -> NetworkPolicy:
 def test_opponents_do_not_depend_on_hidden_cards(game: Game) -> None:
     states = some(positions(game), 64)
     worlds = redealt(game, states, seats_of(game, states, 0), seed=1)
-    policies: dict[str, Policy] = {name: load_opponent(name, game) for name in quick_opponents(game)}
+    policies: dict[str, Policy] = {name: load_opponent(name, game).policy for name in quick_opponents(game)}
     policies["a random network"] = random_network(game)
     for name, policy in policies.items():
         one, other = decisions_at(game, states), decisions_at(game, worlds)
@@ -353,7 +353,7 @@ def test_rewards_are_what_the_sides_scored(game: Game, player: str) -> None:
 
 
 def test_outcomes_of_many_are_those_of_each(game: Game) -> None:
-    trivial, players = load_opponent("trivial", game), np.zeros((24, game.rules.NUM_SEATS), np.int8)
+    trivial, players = load_opponent("trivial", game).policy, np.zeros((24, game.rules.NUM_SEATS), np.int8)
     parts = [some(positions(game), 200)]
     for options in spelled_out_options(game):
         tables = new_tables(game, options, 95, np.arange(24))

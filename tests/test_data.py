@@ -216,7 +216,7 @@ class Weighty(RandomPolicy):
     weights: Any = np.zeros(3)
 
     def __init__(self, game: Game) -> None:
-        self.parts = {"all": [type(self).weights.copy()]}
+        self.arrays = {"all": [type(self).weights.copy()]}
 
 
 def saved(folder: Path, seed: int) -> None:

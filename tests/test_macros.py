@@ -201,7 +201,7 @@ def test_only_the_macros_that_a_network_ranks_first_are_tried(game: Game, worlds
 
 @pytest.mark.mechanics
 def test_a_cache_knows_how_macros_go_on(game: Game) -> None:
-    cache, asked = PlanCache(game), []
+    cache, asked = PlanCache(), []
 
     def decide(decisions: Any) -> NDArray[np.int64]:
         asked.append(len(decisions))
@@ -218,7 +218,7 @@ def test_a_cache_knows_how_macros_go_on(game: Game) -> None:
     goes_on = [k for k, table in enumerate(then) if not table.needs_deal]
     for k in goes_on:
         macros[k, 1] = np.flatnonzero(then[k].legal())[-1]
-    cache.add(states.copy(), macros)
+    cache.add(game, states.copy(), macros)
     there = decisions_at(game, np.concatenate([then[k].states for k in goes_on]))
     assert np.array_equal(cache.act(there, decide), macros[goes_on, 1]) and asked == [5]
     there.obs[:] = there.mask[:] = 0  # decides nothing
@@ -231,9 +231,9 @@ def test_a_cache_knows_how_macros_go_on(game: Game) -> None:
 def test_a_full_cache_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
     game = games_under_test()[-1]
     monkeypatch.setattr(_macros, "MAX_ENTRIES", 3)
-    cache = PlanCache(game)
+    cache = PlanCache()
     cache.actions.update({bytes([k]): 0 for k in range(4)})
-    cache.add(positions(game)[:1].copy(), np.full((1, 2), NO_ACTION, np.int16))
+    cache.add(game, positions(game)[:1].copy(), np.full((1, 2), NO_ACTION, np.int16))
     assert not cache.actions
 
 

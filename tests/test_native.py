@@ -28,7 +28,7 @@ from card_envs.compiling._rules import INTERPRETED
 from card_envs.engine.table import Table
 from card_envs.game import Game, State
 from card_envs.opponents import opponent_names
-from card_envs.opponents.policy import decisions_at, evaluation_of, reset
+from card_envs.opponents.policy import decisions_at
 from card_envs.reviews import MoveJudge
 from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import built_for_js, option_sets, positions, program, some, table_of
@@ -135,11 +135,11 @@ def keys_of(seed: int) -> NDArray[np.uint64]:
 def expected(game: Game, player: str, state: State, seed: int) -> tuple[int, dict[str, list[Any]] | None]:
     """Return the action that Python's player chooses, and its values."""
     policy = load_opponent(player, game).policy
-    reset(policy)
+    policy.reset()
     decisions = decisions_at(game, np.array([state], game.rules.STATE))
     action = int(policy.act(decisions, np.random.default_rng(seed))[0])
-    reset(policy)
-    worth = evaluation_of(policy, decisions, np.random.default_rng(seed))
+    policy.reset()
+    worth = policy.evaluate(decisions, np.random.default_rng(seed))
     return action, None if worth is None else {name: getattr(worth, name)[0].tolist() for name in ROWS}
 
 

@@ -28,21 +28,7 @@ from card_envs.game import Game, layout_digest
 from card_envs.games import GAMES, get_game
 from card_envs.opponents import load_opponent, opponent_names
 from card_envs.opponents._about import about, figures_of
-from card_envs.opponents._names import (
-    Folder,
-    Name,
-    Phased,
-    Player,
-    Scripted,
-    Searching,
-    Shipped,
-    Uniform,
-    UsersOwn,
-    frames,
-    name_of_folder,
-    parse,
-    split_names,
-)
+from card_envs.opponents._names import folder_of, frames, load_cached, name_of_folder, parse, split_names
 from card_envs.opponents.networks.folder import (
     CARD_FILE,
     WEIGHTS_FILE,
@@ -62,10 +48,9 @@ from card_envs.opponents.policy import (
     Opponent,
     Policy,
     decisions_at,
-    moves_of,
-    probabilities_of,
     sample,
 )
+from card_envs.opponents.scripted import RandomPolicy
 from card_envs.opponents.search import SearchPolicy
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.conftest import observed_in_full, play_randomly, positions, quick_opponents, short_options, some
@@ -172,65 +157,87 @@ def test_a_class_of_the_users_own(game: Game) -> None:
             load_opponent(name, given)
 
 
-GREEDY = Name("greedy", None, "greedy", Scripted("greedy"))
-SEARCH_8 = Name("back_alley/search:8", "back_alley", "search:8", Searching(8, None))
-PHASED = Name("play=x.y:Z+ppo", None, "play=x.y:Z+ppo", Phased("play", parse("x.y:Z"), parse("ppo")))
-PPO = Name("ppo", None, "ppo", Shipped("ppo"))
-SETTINGS = (("moves", "turn"), ("leaf_after", 8), ("leaf_playout", 0.25), ("arms", 16))
-MEANINGS: dict[str, tuple[str | None, Player]] = {
-    "random": (None, Uniform()),
-    "big_ben/trivial": ("big_ben", Scripted("trivial")),
-    "back_alley/search:8": ("back_alley", Searching(8, None)),
-    "search:9999999": (None, Searching(9999999, None)),
-    "big_ben/search:100ms": ("big_ben", Searching(None, 100)),
-    "search:64,moves=turn": (None, Searching(64, None, (), (("moves", "turn"),))),
-    "search:64,prior=greedy": (None, Searching(64, None, (("prior", GREEDY),))),
-    "search:20ms,rollout=greedy": (None, Searching(None, 20, (("rollout", GREEDY),))),
-    "big_ben/search:8,leaf=ppo,moves=turn,leaf_after=8,leaf_playout=0.25,arms=16,prior=greedy": (
-        "big_ben", Searching(8, None, (("leaf", PPO), ("prior", GREEDY)), SETTINGS)
-    ),
-    "search:5,prior=play=x.y:Z+ppo": (None, Searching(5, None, (("prior", PHASED),))),
-    "search:3,prior=back_alley/search:8": (None, Searching(3, None, (("prior", SEARCH_8),))),
-    "search:8,prior=runs/mine": (None, Searching(8, None, (("prior", parse("runs/mine")),))),
-    "search:8,moves=nonsense": (None, Searching(8, None, (), (("moves", "nonsense"),))),  # said when it is built
-    "back_alley/bidding=back_alley/search:8+greedy": ("back_alley", Phased("bidding", SEARCH_8, GREEDY)),
-    "bidding=ppo+search:8,prior=greedy": (
-        None, Phased("bidding", PPO, parse("search:8,prior=greedy"))
-    ),
-    "bidding=greedy+play=x.y:Z+ppo": (None, Phased("bidding", GREEDY, PHASED)),
-    "my.module:Mine": (None, UsersOwn("my.module", "Mine")),
-    "big_ben/my.module:Mine": ("big_ben", UsersOwn("my.module", "Mine")),
-    "search:greedy-8": (None, UsersOwn("search", "greedy-8")),
-    "big_ben/ppo": ("big_ben", Shipped("ppo")),
-    # A path is a folder, whether there is one or not.
-    "./ppo": (None, Folder(Path("ppo"))),
-    ".": (None, Folder(Path())),
-    "../a=b+c": (None, Folder(Path("../a=b+c"))),
-    "/search:3,prior=x": (None, Folder(Path("/search:3,prior=x"))),
-    "~/mine": (None, Folder(Path.home() / "mine")),
-    "~nobody-at-all/mine": (None, Folder(Path("~nobody-at-all/mine"))),
-    "runs/quickstart/opponent": (None, Folder(Path("runs/quickstart/opponent"))),
-    "runs/my.module:Mine": (None, Folder(Path("runs/my.module:Mine"))),
-    "whist/greedy": (None, Folder(Path("whist/greedy"))),
-    "bidding=./ppo+~/mine": (None, Phased("bidding", parse("./ppo"), parse("~/mine"))),
-    # What is no such thing is taken for the name of a shipped network.
-    "big_ben/runs/mine": ("big_ben", Shipped("runs/mine")),
-    "big_ben": (None, Shipped("big_ben")),
-    "Random": (None, Shipped("Random")),
-    "plan-8": (None, Shipped("plan-8")),
-    "search": (None, Shipped("search")),
-    "back_alley/search-64": ("back_alley", Shipped("search-64")),
-    "bidding=greedy": (None, Shipped("bidding=greedy")),
-    "bidding=greedy+": (None, Shipped("bidding=greedy+")),
-    "=greedy+trivial": (None, Shipped("=greedy+trivial")),
+PARSED = {
+    "back_alley": [
+        "random", "greedy", "trivial", "small", "ppo", "search:8", "search:9999999", "search:20ms,rollout=greedy",
+        "search:64,prior=bidding=small+greedy", "search:3,prior=search:8", "bidding=search:8+greedy",
+        "bidding=greedy+search:8,prior=greedy", "bidding=greedy+play=trivial+small", "strong",
+        f"{__name__}:Legal", f"play={__name__}:Legal+ppo",
+    ],
+    "big_ben": [
+        "search:100ms", "search:64,moves=turn", "ntuple", "champion", "small",
+        "search:8,moves=turn,prior=greedy,rollout=ntuple,leaf=ntuple,leaf_after=8,leaf_playout=0.25,arms=16",
+    ],
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("text", MEANINGS)
-def test_what_names_mean(text: str) -> None:
-    name = parse(text)
-    assert (name.game, name.player) == MEANINGS[text]
-    assert name.text == text and name.short == text.removeprefix(f"{name.game}/")
+@pytest.mark.parametrize(("game", "text"), [(get_game(game), text) for game in PARSED for text in PARSED[game]])
+def test_a_name_stands_for_a_policy_that_names_its_equal(game: Game, text: str) -> None:
+    policy = parse(text, game)
+    assert content(parse(policy.name, game)) == content(policy)
+    assert policy.name == game.presets.get(text, text) or text in ("small", "champion", "strong")
+    assert content(parse(f"{game.name}/{text}", game)) == content(policy)
+    assert load_opponent(f"{game.name}/{text}").name == text == load_opponent(text, game).policy.name
+
+
+def test_a_folder_names_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved(HIGH_CARD, tmp_path / "mine")
+    monkeypatch.chdir(tmp_path)
+    for text in ("./mine", "search:8,prior=./mine"):
+        policy = parse(text, HIGH_CARD)
+        monkeypatch.chdir("/")
+        assert content(parse(policy.name, HIGH_CARD)) == content(policy)
+        monkeypatch.chdir(tmp_path)
+
+
+FOLDERS = {
+    "./ppo": Path("ppo"),
+    ".": Path(),
+    "../a=b+c": Path("../a=b+c"),
+    "/search:3,prior=x": Path("/search:3,prior=x"),
+    "~/mine": Path.home() / "mine",
+    "~nobody-at-all/mine": Path("~nobody-at-all/mine"),
+    "runs/quickstart/opponent": Path("runs/quickstart/opponent"),
+    "runs/my.module:Mine": Path("runs/my.module:Mine"),
+    "whist/greedy": Path("whist/greedy"),
+}
+OTHERS = [
+    "random", "big_ben/trivial", "search:8,prior=runs/mine", "bidding=./ppo+~/mine", "my.module:Mine", "ppo", "big_ben",
+    "big_ben/my.module:Mine", "big_ben/runs/mine", "bidding=greedy+", "=greedy+trivial",
+]  # fmt: skip
+
+
+def test_a_path_is_a_folder_whether_there_is_one_or_not() -> None:
+    assert {text: folder_of(text) for text in [*FOLDERS, *OTHERS]} == FOLDERS | dict.fromkeys(OTHERS)
+
+
+@pytest.mark.parametrize(
+    "text", ["Random", "plan-8", "search", "search-64", "bidding=greedy", "=greedy+trivial", "runs/mine", "big_ben"]
+)
+def test_other_words_are_names_of_shipped_ones(text: str) -> None:
+    with pytest.raises(ValueError, match=f"unknown opponent '{re.escape(f'back_alley/{text}')}'"):
+        load_opponent(f"back_alley/{text}")
+
+
+class Legal(RandomPolicy):
+    """A user's own."""
+
+    def __init__(self, game: Game) -> None:
+        self.game = game
+
+
+def test_opponents_are_kept_until_their_files_change(tmp_path: Path) -> None:
+    """Not those with a class of the user's, which may keep state."""
+    names = {"./mine": str(tmp_path / "mine")}
+    names |= {"part": f"search:2,prior={names['./mine']}", "own": f"{__name__}:Legal"}
+    saved(HIGH_CARD, tmp_path / "mine")
+    one, same = ({key: load_cached(name, HIGH_CARD) for key, name in names.items()} for _ in range(2))
+    assert {key for key in names if one[key] is same[key]} == {"./mine", "part"}
+    saved(HIGH_CARD, tmp_path / "mine", seed=1)
+    assert not [key for key, name in names.items() if one[key] is load_cached(name, HIGH_CARD)]
+    shutil.rmtree(tmp_path / "mine")
+    with pytest.raises(ValueError, match="unknown opponent"):
+        load_cached(names["part"], HIGH_CARD)
 
 
 BUDGETS = "expected search:N with 1 to 9999999 worlds, or search:100ms"
@@ -260,7 +267,7 @@ MALFORMED = {
 @pytest.mark.parametrize("text", MALFORMED)
 def test_searches_that_are_written_wrongly(text: str) -> None:
     with pytest.raises(ValueError, match=re.escape(MALFORMED[text])):
-        parse(text)
+        parse(text, get_game("big_ben" if text.startswith("big_ben") else "back_alley"))
 
 
 def test_what_a_name_says_of_a_search(tmp_path: Path) -> None:
@@ -275,7 +282,7 @@ def test_what_a_name_says_of_a_search(tmp_path: Path) -> None:
         assert (search.seconds, search.moves, search.arms) == (0.04, "turn", 16)
         assert (search.leaf_after, search.leaf_playout) == (8, 0.25)
         parts = search.prior, search.rollout, search.leaf
-        assert [part.name for part in parts if isinstance(part, Opponent)] == ["ntuple", "greedy", "ntuple"]
+        assert [part and part.name for part in parts] == ["ntuple", "greedy", "ntuple"]
     search = load_opponent("search:9", game).policy
     assert isinstance(search, SearchPolicy)
     assert (search.worlds, search.seconds, search.moves) == (9, None, "single")
@@ -290,7 +297,7 @@ def test_names_do_not_depend_on_the_working_directory(
     phased = [f"{phase}={name}+{name}" for phase in game.phases for name in opponent_names(game)]
     names = [*opponent_names(game), *phased, *(f"search:4,{part}=greedy" for part in ("prior", "rollout"))]
     names += [f"{game.name}/{name}" for name in names]
-    before = {name: (parse(name), content(load_opponent(name, game))) for name in names}
+    before = {name: content(load_opponent(name, game)) for name in names}
     parts = {text for name in names for text in re.split(r"[=+:,]", name) if text}
     source = tmp_path / "other" / "mine"
     saved(game, source) if kind == "network" else source.mkdir(parents=True)
@@ -298,7 +305,7 @@ def test_names_do_not_depend_on_the_working_directory(
         shutil.copytree(source, tmp_path / text, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     for name in names:
-        assert (parse(name), content(load_opponent(name, game))) == before[name], name
+        assert content(load_opponent(name, game)) == before[name], name
 
 
 def content(value: Any) -> Any:
@@ -331,18 +338,13 @@ def test_a_folder_is_given_as_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyP
         text = path if isinstance(path, str) else name_of_folder(path)
         search = load_opponent(f"search:3,prior={text}", game).policy
         assert isinstance(search, SearchPolicy)
-        assert content(search.prior) == content(load_opponent(path, game, sampled=False))
+        assert content(search.prior) == content(parse(text, game, sampled=False))
     for text in ("mine", "high_card/mine", "runs"):
         saved(game, tmp_path / text)
         with pytest.raises(ValueError, match=f"unknown opponent '{text}'; for the folder of that name write ./{text}"):
             load_opponent(text, game)
     with pytest.raises(ValueError, match=r"unknown opponent '\./nowhere', and no folder of that name"):
         load_opponent("./nowhere", game)
-
-
-def test_names_say_who_takes_part() -> None:
-    players = list(parse("search:5,prior=bidding=search:2+my.module:Mine,rollout=greedy").players())
-    assert [type(player) for player in players] == [Searching, Phased, Searching, UsersOwn, Scripted]
 
 
 def test_frames() -> None:
@@ -483,9 +485,9 @@ def test_scores_that_are_no_numbers_are_errors_that_name_the_opponent(value: flo
     for sampled in (False, True):
         opponent = Opponent("broken", HIGH_CARD, NetworkPolicy(HIGH_CARD, weights, sampled))
         with pytest.raises(ValueError, match="policy broken: ValueError: NetworkPolicy: expected finite scores"):
-            moves_of(opponent, decisions, np.random.default_rng(0))
+            opponent.policy.choose(decisions, np.random.default_rng(0))
         with pytest.raises(ValueError, match="policy broken: ValueError: NetworkPolicy: expected finite scores"):
-            probabilities_of(opponent, decisions)
+            opponent.policy.shares(decisions)
 
 
 @pytest.mark.parametrize("shift", [0, -4e9, -1e30])
@@ -925,12 +927,9 @@ def test_lists_of_names_are_split_between_them() -> None:
 def test_where_nothing_is_tried_nothing_is_estimated(game: Game, tmp_path: Path) -> None:
     """As where a search has one candidate; and JSON has no numbers that are none."""
 
-    class Untried:
+    class Untried(Policy):
         def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
             return np.argmax(decisions.mask, axis=1)
-
-        def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
-            return np.eye(decisions.mask.shape[1], dtype=np.float32)[np.argmax(decisions.mask, axis=1)]
 
         def evaluate(self, decisions: Decisions, rng: np.random.Generator) -> ActionValues:
             nothing = np.full(decisions.mask.shape, np.nan)

@@ -1,9 +1,12 @@
-"""The protocol of policies: what is handed on by those made of others, and that nothing remembered changes a result."""
+"""Policies: what is adapted, what those made of others hand on, and that nothing remembered changes a result."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import copy
+import math
+import pickle
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +16,30 @@ from numpy.typing import NDArray
 
 from card_envs.compare._contest import Contest, play_contest
 from card_envs.compare._spread import Executor
-from card_envs.compare.pairs import Match, Part, chunks, join
+from card_envs.compare.pairs import Match, Part, chunks, join, play_pairs
+from card_envs.compare.survey import survey
 from card_envs.compiling._specialize import _constant_bytes
+from card_envs.engine._legality import IllegalMove
 from card_envs.engine.batch import BatchEnv
 from card_envs.envs.aec import CardEnv
+from card_envs.envs.single_agent import SingleSeatEnv
 from card_envs.envs.vector import VectorSeatEnv
 from card_envs.game import Game
 from card_envs.games import GAMES
+from card_envs.opponents import OpponentPool, load_opponent, opponent_names
 from card_envs.opponents import _macros as macros
-from card_envs.opponents import load_opponent, opponent_names
+from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
 from card_envs.opponents.phased import PhasedPolicy
-from card_envs.opponents.policy import Decisions, Opponent, Policy, decisions_at, evaluation_of, reset, within
+from card_envs.opponents.policy import (
+    ActionValues,
+    Decisions,
+    Opponent,
+    Policy,
+    PolicyError,
+    PolicyLike,
+    as_policy,
+    decisions_at,
+)
 from card_envs.opponents.scripted import ScriptedPolicy
 from card_envs.opponents.search import SearchPolicy
 from card_envs.scaffold.high_card import GAME as TINY
@@ -32,18 +48,10 @@ from tests.conftest import positions, short_options, some
 PAIRS = 48  # three parts
 
 
-def parts_of(policy: Policy) -> Iterator[Policy]:
-    """A policy and those it is made of."""
-    yield policy
-    if isinstance(policy, Opponent):
-        yield from parts_of(policy.policy)
-    elif isinstance(policy, PhasedPolicy):
-        yield from parts_of(policy.inside)
-        yield from parts_of(policy.outside)
-
-
-def searches_of(policy: Policy) -> list[SearchPolicy]:
-    return [part for part in parts_of(policy) if isinstance(part, SearchPolicy)]
+def searches_of(opponent: Opponent) -> list[SearchPolicy]:
+    """Those that decide; not those that other searches ask."""
+    parts = opponent.policy.parts()
+    return [part for part in parts if isinstance(part, SearchPolicy)]
 
 
 class Bounded:
@@ -56,7 +64,18 @@ class Bounded:
         return decisions.mask.argmax(axis=1)
 
     def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
-        return np.eye(decisions.mask.shape[1], dtype=np.float32)[decisions.mask.argmax(axis=1)]
+        return np.full(decisions.mask.shape, 0.5, np.float32)
+
+    def evaluate(self, decisions: Decisions, rng: np.random.Generator) -> ActionValues:
+        self.asked.append("evaluate")
+        values = np.zeros(decisions.mask.shape)
+        return ActionValues(values, values, np.ones(values.shape, np.int64), decisions.mask.argmax(axis=1))
+
+    def act_and_evaluate(
+        self, decisions: Decisions, rng: np.random.Generator
+    ) -> tuple[NDArray[np.int64], ActionValues | None]:
+        self.asked.append("both")
+        return self.act(decisions, rng), None
 
     def within(self, seconds: float, threads: int) -> Bounded:
         self.asked.append((seconds, threads))
@@ -66,15 +85,123 @@ class Bounded:
         self.asked.append("reset")
 
 
+class Acts:
+    """As little as there must be."""
+
+    def __init__(self, game: Game) -> None:
+        self.game = game
+
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+        return last_legal(decisions, rng)
+
+
+def last_legal(decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+    """A function that is a policy."""
+    return decisions.mask.shape[1] - 1 - decisions.mask[:, ::-1].argmax(axis=1)
+
+
+def makes_last_legal(game: Game) -> PolicyLike:
+    """A function that returns one."""
+    return last_legal
+
+
 def test_what_is_optional_is_handed_on() -> None:
     own, plain = Bounded(TINY), ScriptedPolicy("greedy")
-    made = Opponent("mine", TINY, PhasedPolicy(range(1), Opponent("own", TINY, own), plain))
-    bounded = within(made, 0.5, 2)
-    reset(bounded)
-    assert own.asked == [(0.5, 2), "reset"] and within(plain, 1.0) is plain
-    reset(plain)
-    decisions = decisions_at(TINY, some(positions(TINY), 20))
-    assert evaluation_of(made, decisions, np.random.default_rng(0)) is None
+    adapted = as_policy(own, "own")
+    made = Opponent("mine", TINY, PhasedPolicy(range(1), adapted, plain))
+    bounded = made.within(0.5, 2)
+    bounded.reset()
+    assert own.asked == [(0.5, 2), "reset"] and plain.within(1.0) is plain
+    decisions, rng = decisions_at(TINY, some(positions(TINY), 20)), np.random.default_rng(0)
+    assert plain.evaluate(decisions, rng) is None and plain.act_and_evaluate(decisions, rng)[1] is None
+    again = adapted.within(1.0)
+    assert again.evaluate(decisions, rng) is not None and again.choose_and_evaluate(decisions, rng)[1] is None
+    assert again.name == "Bounded" and "Bounded object" in repr(again) and (again.shares(decisions) == 0.5).all()
+    assert own.asked[2:] == [(1.0, 1), "evaluate", "both"]
+
+
+@pytest.mark.parametrize("given", [Acts(TINY), last_legal])
+def test_users_policies_are_adapted_where_they_enter(given: PolicyLike) -> None:
+    """An object with `act` alone, and a function; the rest are defaults."""
+    decisions, name = decisions_at(TINY, some(positions(TINY), 20)), getattr(given, "__name__", type(given).__name__)
+    expected = last_legal(decisions, np.random.default_rng(0))
+    pool = OpponentPool(TINY, [given])
+    pool.add(given)
+    for policy in (as_policy(given, "it"), *(member.policy for member in pool.members)):
+        assert np.array_equal(policy.choose(decisions, np.random.default_rng(1)), expected)
+        assert np.array_equal(policy.shares(decisions), np.eye(decisions.mask.shape[1])[expected])
+        assert policy.evaluate(decisions, np.random.default_rng(1)) is None and policy.parts() == (policy,)
+    assert [member.name for member in pool.members] == [name, "snapshot-1"]
+    single, vector = SingleSeatEnv(TINY.name, given), VectorSeatEnv(TINY.name, 3, [given])
+    single.reset(seed=1)
+    vector.reset(seed=1)
+    vector.step(vector.action_masks().argmax(axis=1))
+    margins = play_pairs(TINY, given, given, 4).margins
+    assert not margins.any() and survey(TINY, given, 4).episodes == 4
+    search = SearchPolicy(TINY, 4, rollout=as_policy(given, "rollout"))
+    assert search.choose(decisions, np.random.default_rng(0)).shape == (20,) and name in repr(search)
+
+
+@pytest.mark.parametrize("name", ["Acts", "last_legal", "makes_last_legal"])
+def test_users_policies_have_names(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    opponent = load_opponent(f"{__name__}:{name}", TINY)
+    decisions = decisions_at(TINY, some(positions(TINY), 5))
+    assert np.array_equal(
+        opponent.act(decisions, np.random.default_rng(0)), last_legal(decisions, np.random.default_rng(0))
+    )
+    assert opponent.policy.name == opponent.name == f"{__name__}:{name}"
+    for same in (pickle.loads(pickle.dumps(opponent)), copy.deepcopy(opponent)):
+        assert same.name == opponent.name and len(same.policy.choose(decisions, np.random.default_rng(0))) == 5
+
+
+@pytest.mark.parametrize("given", [Acts, "greedy", None, 3, object()])
+def test_what_is_no_policy_is_refused(given: Any) -> None:
+    for use in (
+        lambda: as_policy(given, "it"),
+        lambda: Opponent("it", TINY, given),
+        lambda: PhasedPolicy(range(1), given, given),
+        lambda: play_pairs(TINY, given, given, 1),
+    ):
+        with pytest.raises(ValueError, match="expected a Policy, or another object with act, got"):
+            use()
+
+
+def test_a_failing_policy_is_named_with_the_position() -> None:
+    """By the name that its opponent has, wherever it is asked."""
+
+    def illegal(decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+        return decisions.mask.argmin(axis=1)
+
+    def broken(decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+        raise KeyError("x")
+
+    for given, error in ((illegal, IllegalMove), (broken, PolicyError)):
+        own = Opponent("mine", TINY, as_policy(given, "it"))
+        for use in (
+            lambda own=own: play_pairs(TINY, own, own, 1),
+            lambda own=own: SingleSeatEnv(TINY.name, own, seat=1).reset(seed=0),
+            lambda own=own: own.actions(BatchEnv(TINY, 2), np.random.default_rng(0)),
+        ):
+            with pytest.raises(error, match="policy mine") as found:
+                use()
+            assert '"hand"' in str(found.value)
+
+
+def memories(policy: Policy) -> list[int]:
+    """The plan caches of a policy and its parts."""
+    return [id(part.plans) for part in policy.parts() if isinstance(part, (SearchPolicy, NTuplePolicy))]
+
+
+def test_copies_within_a_time_share_no_memory(game: Game) -> None:
+    """Tables of a server do not share what an opponent remembers."""
+    names = ("search:4,moves=turn", "search:4,rollout=search:2", *opponent_names(game))
+    for name in names:
+        policy = load_opponent(name, game).policy
+        one, other = policy.within(1.0), policy.within(math.inf)
+        found = [memories(policy), memories(one), memories(other)]
+        assert len({len(each) for each in found}) == 1 and len({*chain(*found)}) == 3 * len(found[0]), name
+        assert one.name == other.name == policy.name
+    assert {name for name in names if memories(load_opponent(name, game).policy)} >= set(names[:2])
 
 
 def test_every_search_keeps_to_its_time(game: Game) -> None:
@@ -138,9 +265,9 @@ def test_parts_do_not_depend_on_those_before(game: Game, monkeypatch: pytest.Mon
         return Match(game, (policy, ScriptedPolicy("greedy")), None, 3, dict(options)).play(part)
 
     parts = [np.arange(k * size, (k + 1) * size) for k in range(2)]
-    one = load_opponent("search:1,moves=turn", game)
+    one = load_opponent("search:1,moves=turn", game).policy
     shared = join([played(one, part) for part in parts])
-    alone = join([played(load_opponent("search:1,moves=turn", game), part) for part in parts])
+    alone = join([played(load_opponent("search:1,moves=turn", game).policy, part) for part in parts])
     assert np.array_equal(shared.margins, alone.margins) and np.array_equal(shared.decisions, alone.decisions)
 
 

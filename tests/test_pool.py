@@ -211,7 +211,7 @@ def test_results_may_be_bools(yes: Any, no: Any) -> None:
         (lambda: OpponentPool(TINY).add(RandomPolicy), "expected a Policy"),  # type: ignore[arg-type]
         (
             lambda: OpponentPool(TINY).add([]),
-            "expected a Policy, with act and probabilities, or what TorchPolicy takes",
+            "expected a Policy, or another object with act, or what TorchPolicy takes",
         ),  # type: ignore[arg-type]
         (lambda: OpponentPool(TINY).report("greedy", 1.0), "expected a member of the pool, got 'greedy'"),
         (lambda: OpponentPool(TINY, ["greedy"]).report("greedy", 1.5), "won: expected a number from 0 to 1, got 1.5"),

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import pickle
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from itertools import product
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, get_args
 
@@ -29,10 +31,10 @@ from card_envs.game import Game
 from card_envs.games import get_game
 from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
 from card_envs.opponents.networks.policies import AfterstatePolicy, LookaheadPolicy, NetworkPolicy
-from card_envs.opponents.policy import ActionValues, Decisions, Opponent, Policy, decisions_at
+from card_envs.opponents.policy import ActionValues, Decisions, Opponent, Policy, as_policy, decisions_at
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 from card_envs.opponents.search import SearchPolicy
-from card_envs.opponents.search import _policy as workers
+from card_envs.opponents.search import _workers as workers
 from card_envs.opponents.search._budget import FIRST_BATCH, LONGER
 from card_envs.opponents.search._decide import SearchResults
 from card_envs.opponents.search._parts import Moves, asks_python
@@ -56,7 +58,7 @@ def part(game: Game, kind: str) -> Policy | None:
         case "network":
             return untrained(game, NetworkPolicy, HIDDEN)
         case "afterstate":
-            return Opponent("wrapped", game, untrained(game, AfterstatePolicy, HIDDEN))
+            return Opponent("wrapped", game, untrained(game, AfterstatePolicy, HIDDEN)).policy
         case "lookahead":
             return untrained(game, LookaheadPolicy, HIDDEN)
         case _:
@@ -139,24 +141,55 @@ def test_threads_that_share_the_worlds_of_a_decision_change_no_bit(
 
 @pytest.mark.parametrize("moves", get_args(Moves))
 @pytest.mark.mechanics
-def test_another_search_has_the_same_workers(game: Game, moves: Moves) -> None:
+def test_copies_and_forked_children_search_alike(game: Game, moves: Moves) -> None:
+    """Also after it has searched, with other worlds and in two threads, which a child does not have."""
     decisions = decisions_at(game, some(positions(game), 12))
     search = SearchPolicy(game, 8, moves=moves, threads=2)
-    assert not search._idle
     first = search.search(decisions, np.random.default_rng(1))
-    (pool,) = search._idle
-    workspaces = list(pool.workspaces)
     search.search(decisions, np.random.default_rng(2))
-    assert_same(first, search.search(decisions, np.random.default_rng(1)))
-    assert search._idle == [pool] and all(one is other for one, other in zip(pool.workspaces, workspaces))
-    for copied in (pickle.loads(pickle.dumps(search)), copy.deepcopy(search), search.within(1e6, 2)):
-        assert copied._idle == []
-        assert_same(first, copied.search(decisions, np.random.default_rng(1)))
-        assert copied._idle != [pool]
-    assert search._idle == [pool]
-    pool.process = -1  # as after a fork, where its threads are gone
-    assert_same(first, search.search(decisions, np.random.default_rng(1)))
-    assert len(search._idle) == 1 and search._idle != [pool]
+    for other in (search, pickle.loads(pickle.dumps(search)), copy.deepcopy(search), search.within(1e6, 2)):
+        assert_same(first, other.search(decisions, np.random.default_rng(1)))
+    if hasattr(os, "fork"):
+        with ProcessPoolExecutor(1, get_context("fork"), _take, (search,)) as children:
+            assert_same(first, children.submit(_search_in_child, decisions, 1).result(60))
+
+
+_taken: list[SearchPolicy] = []  # by a forked child, as it was: not pickled
+
+
+def _take(search: SearchPolicy) -> None:
+    _taken.append(search)
+
+
+def _search_in_child(decisions: Decisions, seed: int) -> SearchResults:
+    return _taken[0].search(decisions, np.random.default_rng(seed))
+
+
+def test_an_interrupted_search_begins_again() -> None:
+    """Whatever it was doing; the next decision is as without."""
+    decisions = decisions_at(HIGH_CARD, some(positions(HIGH_CARD), 12))
+    policy = Interrupting()
+    search = SearchPolicy(HIGH_CARD, 32, rollout=policy, threads=1)
+    expected = search.search(decisions, np.random.default_rng(1))
+    for asked in (1, 2, 5):
+        policy.left = asked
+        with pytest.raises(KeyboardInterrupt):
+            search.search(decisions, np.random.default_rng(2))
+        assert_same(expected, search.search(decisions, np.random.default_rng(1)))
+
+
+class Interrupting(ScriptedPolicy):
+    """Is interrupted once, after some answers."""
+
+    def __init__(self) -> None:
+        super().__init__("trivial")
+        self.left = -1
+
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+        return super().act(decisions, rng)
 
 
 @pytest.mark.parametrize("moves", get_args(Moves))
@@ -169,7 +202,6 @@ def test_a_search_may_be_used_from_two_threads_at_once(game: Game, moves: Moves)
         found = threads.map(lambda seed: search.search(batches[seed], np.random.default_rng(seed)), range(8))
         for one, other in zip(expected, found, strict=True):
             assert_same(one, other)
-    assert 1 <= len(search._idle) <= 2
 
 
 # Budget
@@ -431,7 +463,7 @@ def test_compiled_rollouts_play_as_the_same_policy_asked_from_python(game: Game,
     if leaf is not None:
         parts |= {"moves": "turn", "prior": part(game, leaf), "leaf": part(game, leaf), "leaf_after": 4}
     found = []
-    for rollout in (policy, Asked(policy), ScriptedPolicy("greedy")):
+    for rollout in (policy, as_policy(Asked(policy), "it"), ScriptedPolicy("greedy")):
         search = SearchPolicy(game, 8, rollout=rollout, threads=1, **parts)
         assert asks_python(search) == (rollout is not policy)
         found.append(search.search(decisions, np.random.default_rng(1)))

@@ -14,7 +14,7 @@ from card_envs.compare._contest import Contest, play_contest
 from card_envs.episode import Episode
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
-from card_envs.opponents.policy import decisions_at, moves_of
+from card_envs.opponents.policy import decisions_at
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.conftest import positions, short_options, some
 
@@ -204,7 +204,7 @@ def test_their_bots_play_here_and_ours_there(game: Game) -> None:
     state.apply_action(0)
     greedy = load_opponent("greedy", game)
     world = np.array([state.table.state], game.rules.STATE)
-    ours = moves_of(greedy, decisions_at(game, world), np.random.default_rng(0))
+    ours = greedy.act(decisions_at(game, world), np.random.default_rng(0))
     assert spiel.OpponentBot(greedy).step(state) == ours[0]
     assert is_mcts(there, 3).step(state) in state.legal_actions()
     policy = FewSimulations(game)

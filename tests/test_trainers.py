@@ -279,7 +279,7 @@ def test_what_learned_from_normalized_observations_plays_by_them(kind: str, obse
     pool.add(model)
     model_file = OnnxPolicy(game, module_to_onnx(model, game))
     assert not np.allclose(TorchPolicy(model.policy).probabilities(decisions), expected, atol=1e-3)
-    players: list[Policy] = [policy, *pool.members, model_file]
+    players: list[Policy] = [policy, *(member.policy for member in pool.members), model_file]
     for player in players:
         np.testing.assert_allclose(player.probabilities(decisions), expected, atol=1e-5)
     statistics = model.get_vec_normalize_env().obs_rms

@@ -15,7 +15,7 @@ from card_envs.engine._cost import per_second
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.networks.folder import golden_decisions, save_network
-from card_envs.opponents.policy import Policy
+from card_envs.opponents.policy import PolicyLike
 
 from . import checkpoint
 from .algorithms import create
@@ -207,7 +207,7 @@ class Run:
         """Take the algorithm's last step, once the budget is spent."""
         self.finish_facts = self.algorithm.finish()
 
-    def strength(self, opponent: Policy, pairs: int, seed: int = FINAL_SEED) -> PairResult:
+    def strength(self, opponent: PolicyLike, pairs: int, seed: int = FINAL_SEED) -> PairResult:
         """Play mirrored deals against an opponent with what was learned so far."""
         return play_pairs(self.game, self.algorithm.policy(), opponent, pairs, seed)
 

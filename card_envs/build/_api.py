@@ -30,9 +30,8 @@ from card_envs.opponents.search._parts import (
     moves_part,
     ranks_macros,
     scripted_moves,
-    unwrapped,
 )
-from card_envs.opponents.search._policy import sized
+from card_envs.opponents.search._workers import sized
 from card_envs.reviews._judge import WORLDS
 
 ERRORS = {
@@ -140,19 +139,19 @@ def player_of(game: Game, name: str) -> ExportedPlayer:
         ValueError: there is none of this name, or it is of a kind that can't be exported.
     """
     rules = game.rules
-    policy = unwrapped(load_opponent(name, game).policy)
+    policy = load_opponent(name, game).policy
     inside: Any = scripted_moves, NoArrays()
     phase = 0, 0
     if isinstance(policy, PhasedPolicy):
         phase, inside = (policy.actions.start, policy.actions.stop), _moves(game, policy.inside, name)
-        policy = unwrapped(policy.outside)
+        policy = policy.outside
     bot = policy.bot if isinstance(policy, ScriptedPolicy) else PLAYER
     if phase != (0, 0) and bot != PLAYER:
         raise ValueError(f"{name}: can't be exported: {bot} with another policy in a phase")
-    searches = isinstance(policy, SearchPolicy)
-    bound, player = _export_search(game, policy, name) if searches else _answer(game, policy, name)
+    search = policy if isinstance(policy, SearchPolicy) else None
+    bound, player = _export_search(game, search, name) if search else _answer(game, policy, name)
     worlds, stream, mask = np.zeros(1, rules.STATE), np.zeros(1, np.uint64), np.zeros(rules.NUM_ACTIONS, np.int8)
-    judging = _judging(game, policy, name, player) if searches else NoArrays()
+    judging = _judging(game, search, name, player) if search else NoArrays()
     adviser = functions.Adviser(worlds, stream, mask, phase, inside[1], player, judging)
     bound = (functions.phase_moves, inside[0]), *bound
     placed, content, size = memory_of((_sharing(adviser, []),), 1)
@@ -171,14 +170,14 @@ def player_of(game: Game, name: str) -> ExportedPlayer:
         (*of_all, "const uint64_t *key", "int32_t action", "double *cost"),
         "write the cost of an action and its standard error; returns the action that the judge would play", bot, bound,
     )  # fmt: skip
-    return ExportedPlayer([advise, judge] if searches else [advise], content, size)
+    return ExportedPlayer([advise, judge] if search else [advise], content, size)
 
 
 def _moves(game: Game, policy: Any, name: str) -> tuple[Any, Any]:
     """Return a function that plays like a policy, and its arrays. Raises ValueError."""
     function, arrays = moves_part(game, policy)
-    if function is scripted_moves and not isinstance(unwrapped(policy), ScriptedPolicy):
-        raise ValueError(f"{name}: can't be exported: {type(unwrapped(policy)).__name__}")
+    if function is scripted_moves and not isinstance(policy, ScriptedPolicy):
+        raise ValueError(f"{name}: can't be exported: {type(policy).__name__}")
     return function, arrays
 
 

@@ -32,7 +32,7 @@ from card_envs.game import Game
 from card_envs.opponents import load_opponent, opponent_names
 from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
 from card_envs.opponents.phased import PhasedPolicy
-from card_envs.opponents.policy import Opponent, Policy, decisions_at, moves_of
+from card_envs.opponents.policy import Opponent, Policy, decisions_at
 from card_envs.opponents.search import SearchPolicy
 from card_envs.reviews import MoveJudge
 from card_envs.serve._episode import ServedEpisode
@@ -109,7 +109,7 @@ def visit_opponent(game: Game, opponent: Opponent) -> None:
     env = BatchEnv(game, FEW, seed=1)
     env.bot_playout("greedy", LATER)
     asked, quick = decisions_at(game, env.states), made_quick(opponent.policy)
-    moves_of(quick, asked, np.random.default_rng(0))
+    quick.choose(asked, np.random.default_rng(0))
     Opponent(opponent.name, game, quick).evaluate(env_view(game))
     with suppress(ValueError):  # it does not search
         MoveJudge(Opponent(opponent.name, game, quick)).prepare(env_view(game))
@@ -128,8 +128,6 @@ def env_view(game: Game) -> dict[str, Any]:
 
 def made_quick(policy: Policy) -> Any:
     """Return a policy of the same parts that tries hardly any worlds."""
-    if isinstance(policy, Opponent):
-        return made_quick(policy.policy)
     if isinstance(policy, PhasedPolicy):
         return PhasedPolicy(policy.actions, made_quick(policy.inside), made_quick(policy.outside))
     if isinstance(policy, NTuplePolicy):

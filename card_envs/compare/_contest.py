@@ -64,8 +64,8 @@ class Contest:
     def match(self) -> Match:
         """Return the contest with its policies loaded."""
         load = partial(load_cached, game=self.game, sampled=self.sampled)
-        policies = [load(name.join(self.frame)) for name in self.names]
-        partner = load(self.partner) if self.partner else None
+        policies = [load(name.join(self.frame)).policy for name in self.names]
+        partner = load(self.partner).policy if self.partner else None
         return Match(self.game, policies, partner, self.seed, dict(self.options))
 
     def play(self, numbers: NDArray[np.int64], watch: Watch | None = None) -> Part:

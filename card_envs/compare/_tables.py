@@ -16,7 +16,7 @@ from card_envs.engine._cost import work_time
 from card_envs.engine._dealing import deal_next
 from card_envs.engine.rng import table_keys
 from card_envs.game import Game, Int8s, Int64s, State, UInt64s, greedy, legal, play, random_move, trivial, update_stats
-from card_envs.opponents.policy import Opponent, Policy, decisions_at, hide_seed, moves_of, valued_moves_of
+from card_envs.opponents.policy import Policy, decisions_at, hide_seed
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 
 # Kinds of players: ask the policy, or play in compiled code.
@@ -175,8 +175,6 @@ def found_move(state: State, kind: int, stream: UInt64s, mask: Int8s) -> int:
 
 def compiled_kind(policy: Policy) -> int:
     """Return how `play_on` plays this policy: in compiled code, or by asking."""
-    if isinstance(policy, Opponent):
-        return compiled_kind(policy.policy)
     if type(policy) is RandomPolicy:
         return AT_RANDOM
     return SCRIPTED[policy.bot] if type(policy) is ScriptedPolicy else ASKED
@@ -324,10 +322,10 @@ class Asker:
         decisions, means = decisions_at(self.game, states), None
         start = work_time()
         if self.keep_values:
-            actions, found = valued_moves_of(self.policy, decisions, self.rng)
+            actions, found = self.policy.choose_and_evaluate(decisions, self.rng)
             means = None if found is None else found.means.astype(np.float32)
         else:
-            actions = moves_of(self.policy, decisions, self.rng)
+            actions = self.policy.choose(decisions, self.rng)
         if self.answers == 1:
             self.seconds, self.decisions = 0.0, 0
         self.seconds += work_time() - start

@@ -22,7 +22,7 @@ from card_envs.compare.estimates import Estimate, as_json, estimate, share
 from card_envs.engine._buffers import check_game, check_int, seed_number
 from card_envs.game import Game, Int8s
 from card_envs.opponents._about import warn_if_unlike_training
-from card_envs.opponents.policy import Policy, check_policy, reset
+from card_envs.opponents.policy import Policy, PolicyLike, as_policy
 
 MOST_PAIRS = 1 << 24
 PAIRS_AT_ONCE = 1024
@@ -213,7 +213,7 @@ class Match:
         players = np.tile(seating(self.game.sides, len(lineup), bool(partner)), (len(numbers), 1))
         everyone = [*(self.policies[i] for i in lineup), *partner]
         for policy in everyone:  # results must not depend on what this process played before
-            reset(policy)
+            policy.reset()
         return play_out(
             self.game, states, everyone, players, rngs, tables_per_deal=len(lineup), keep_moves=keep_moves, watch=watch
         )
@@ -238,8 +238,8 @@ def _figures_alone(game: Game, played: PlayedOut) -> tuple[NDArray[np.float64], 
 
 def play_pairs(
     game: Game,
-    first: Policy,
-    second: Policy,
+    first: PolicyLike,
+    second: PolicyLike,
     pairs: int,
     seed: int = 0,
     *,
@@ -264,10 +264,10 @@ def play_pairs(
         UserWarning: a policy was trained under other options.
     """
     check_game(game)
-    for policy, where in ((first, "first"), (second, "second")):
-        check_policy(policy, where)
+    policies = as_policy(first, "first", game), as_policy(second, "second", game)
+    for policy in policies:
         warn_if_unlike_training(policy, game, options or {})
-    match = Match(game, (first, second), None, seed_number(seed), options or {})
+    match = Match(game, policies, None, seed_number(seed), options or {})
     parts = []
     for numbers in chunks(pairs):
         parts.append(match.play(numbers))

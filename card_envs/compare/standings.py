@@ -16,9 +16,9 @@ from card_envs.compare._solving import Solved, count_verdicts, won_of_winnable
 from card_envs.compare._tallies import Tallied, tallied
 from card_envs.compare.estimates import Estimate, as_json, estimate, few_warning, pairs_needed, share
 from card_envs.compare.pairs import Part
-from card_envs.opponents._names import Scripted, parse
+from card_envs.opponents._names import split_game
 
-ANCHOR = Scripted("greedy")  # has rating 1000 if it takes part
+ANCHOR = "greedy"  # has rating 1000 if it takes part
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,7 +220,7 @@ def _strength_alone(names: Sequence[str], part: Part) -> list[dict[str, Estimate
 
 def anchor_of(names: Sequence[str]) -> int | None:
     """Return the policy with rating 1000: the first `greedy`; None: the mean has it."""
-    return next((i for i, name in enumerate(names) if parse(name).player == ANCHOR), None)
+    return next((i for i, name in enumerate(names) if split_game(name)[1] == ANCHOR), None)
 
 
 def _by_policy(values: NDArray[np.float64], num_policies: int) -> NDArray[np.float64]:

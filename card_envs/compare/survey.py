@@ -15,7 +15,7 @@ from card_envs.compare._tallies import Tallied, sums_of, tallied
 from card_envs.compare.estimates import Estimate, as_json, estimate, share, share_of
 from card_envs.engine._buffers import check_game, check_int, seed_number
 from card_envs.game import Game, Int8s
-from card_envs.opponents.policy import Policy, check_policy
+from card_envs.opponents.policy import PolicyLike, as_policy
 
 TABLES_AT_ONCE = 4096
 MOST_EPISODES = 1 << 32
@@ -92,7 +92,7 @@ class Counted:
 
 def survey(
     game: Game,
-    policy: Policy,
+    policy: PolicyLike,
     episodes: int,
     seed: int = 0,
     *,
@@ -118,11 +118,11 @@ def survey(
 
 
 def counts(
-    game: Game, policy: Policy, episodes: int, seed: int = 0, options: dict[str, Any] | None = None
+    game: Game, policy: PolicyLike, episodes: int, seed: int = 0, options: dict[str, Any] | None = None
 ) -> Iterator[Counted]:
     """Yield the sums so far after each portion of the episodes."""
     check_game(game)
-    check_policy(policy, "policy")
+    asked = as_policy(policy, "policy", game)
     check_int(episodes, 1, MOST_EPISODES, "episodes")
     seed = seed_number(seed)
     count = Counted()
@@ -131,7 +131,7 @@ def counts(
         states = new_tables(game, options or {}, seed, numbers)
         first_seats = states["seat"].copy()
         players = np.zeros((len(states), game.rules.NUM_SEATS), np.int8)
-        played = play_out(game, states, [policy], players, [np.random.default_rng([seed, start])])
+        played = play_out(game, states, [asked], players, [np.random.default_rng([seed, start])])
         count = count.plus(game, played, first_seats)
         yield count
 

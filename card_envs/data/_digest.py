@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import sysconfig
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -18,7 +18,7 @@ from card_envs.compiling._rules import Compilable
 from card_envs.compiling._specialize import game_digest, used_by
 from card_envs.game import Game
 from card_envs.opponents.networks.policies import TrainedPolicy
-from card_envs.opponents.policy import Opponent, Policy
+from card_envs.opponents.policy import AdaptedPolicy, Opponent, Policy, PolicyLike, as_policy
 from card_envs.opponents.search import SearchPolicy
 
 HEX_DIGITS = 16
@@ -26,7 +26,7 @@ OWN = Path(__file__).parents[1]
 INSTALLED = tuple({Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 
-def digest_of(policy: Policy, game: Game) -> str:
+def digest_of(policy: PolicyLike, game: Game) -> str:
     """Return a digest of what decides how a policy plays.
 
     That is this package's version, the files that the game's compiled functions come from, and all settings and weights
@@ -34,7 +34,7 @@ def digest_of(policy: Policy, game: Game) -> str:
     of what its methods use, unless these belong to an installed package.
     """
     found = hashlib.sha256(f"{version('card_envs')} {game_digest(game)}".encode())
-    for part in _parts(policy, {}):
+    for part in _parts(as_policy(policy, "policy"), {}):
         found.update(len(part).to_bytes(8, "little") + part)
     return found.hexdigest()[:HEX_DIGITS]
 
@@ -43,6 +43,10 @@ def _parts(value: Any, seen: dict[int, Any]) -> Iterator[bytes]:
     """Yield what a value consists of, weights above all."""
     if isinstance(value, Opponent):
         yield from _parts(value.policy, seen)
+    elif isinstance(value, AdaptedPolicy):
+        if isinstance(value.own, FunctionType):
+            yield from _code_of(value.own)
+        yield from _parts(value.own, seen)
     elif isinstance(value, (np.ndarray, np.generic)):
         yield f"{value.dtype} {value.shape}".encode()
         yield value.tobytes()
@@ -79,16 +83,22 @@ def _inside(value: Any, seen: dict[int, Any]) -> Iterator[bytes]:
         for part in value:
             yield from _parts(part, seen)
     elif hasattr(value, "__dict__"):
-        if isinstance(value, Policy):
-            yield from sorted(Path(file).read_bytes() for file in _files(type(value)))
-            yield repr([one for one in vars(value).values() if isinstance(one, (str, range))]).encode()
-        yield from _parts(vars(value), seen)
+        inside = {name: one for name, one in vars(value).items() if name != "given_name"}
+        if callable(getattr(value, "act", None)):
+            yield from _code_of(type(value))
+            yield repr([one for one in inside.values() if isinstance(one, (str, range))]).encode()
+        yield from _parts(inside, seen)
 
 
-def _files(policy: type) -> set[str]:
-    """Return the files of a class, of its bases, and of what their methods use, unless that is installed."""
+def _code_of(policy: type | FunctionType) -> list[bytes]:
+    return sorted(Path(file).read_bytes() for file in _files(policy))
+
+
+def _files(policy: type | FunctionType) -> set[str]:
+    """Return the files of a class and its bases, or a function, and of what they use, unless that is installed."""
     found: set[str] = set()
-    waiting: list[Any] = list(policy.__mro__)
+    own: Sequence[Any] = policy.__mro__ if isinstance(policy, type) else [policy]
+    waiting = list(own)
     seen: dict[int, Any] = {}
     while waiting:
         used = waiting.pop()
@@ -97,7 +107,7 @@ def _files(policy: type) -> set[str]:
         if file is None or id(used) in seen:
             continue
         seen[id(used)] = used
-        if used in policy.__mro__ or not _is_installed(file):
+        if used in own or not _is_installed(file):
             found.add(file)
             if isinstance(used, type):
                 waiting += map(_function, vars(used).values())
@@ -122,9 +132,10 @@ def _source(code: Any) -> str | None:
         file = inspect.getsourcefile(code)
     except (OSError, TypeError):  # built in, or typed at a prompt
         return None
-    return file if file and Path(file).is_file() else None
+    is_ours = file is not None and Path(file).resolve().is_relative_to(OWN)  # the version of the package stands for it
+    return file if file and Path(file).is_file() and not is_ours else None
 
 
 def _is_installed(file: str) -> bool:
     path = Path(file).resolve()
-    return any(path.is_relative_to(folder) for folder in (OWN, *INSTALLED))
+    return any(path.is_relative_to(folder) for folder in INSTALLED)

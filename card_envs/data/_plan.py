@@ -21,7 +21,7 @@ from card_envs.engine._dealing import deal_next
 from card_envs.game import Game, Int8s, Int64s, layout_digest, legal, observe, play
 from card_envs.games import get_game
 from card_envs.opponents._names import load_opponent
-from card_envs.opponents.policy import Opponent, Policy, reset
+from card_envs.opponents.policy import Policy
 from card_envs.opponents.scripted import ScriptedPolicy
 
 MOST_GAMES = 1 << 32
@@ -166,7 +166,7 @@ class Plan:
             return self._rows(*self._solved(numbers))
         players = [_load_once(name, self.game, self.sampled)[0] for name in self.players]
         for player in players:  # rows must not depend on what this process played before
-            reset(player)
+            player.reset()
         played = self._play(numbers, players)
         rows = self._rows(numbers, played.log)
         if not self.values:
@@ -222,9 +222,9 @@ class Plan:
 
 
 @cache
-def _load_once(name: str, game: Game, sampled: bool) -> tuple[Opponent, str]:
+def _load_once(name: str, game: Game, sampled: bool) -> tuple[Policy, str]:
     """Return a player and its digest."""
-    player = load_opponent(name, game, sampled)
+    player = load_opponent(name, game, sampled).policy
     return player, digest_of(player, game)
 
 

@@ -12,23 +12,13 @@ from numpy.typing import NDArray
 
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Int64s
-from card_envs.opponents.policy import (
-    Decisions,
-    Opponent,
-    Policy,
-    decisions_at,
-    moves_of,
-    name_of,
-    probabilities_of,
-    reset,
-    spawn,
-)
+from card_envs.opponents.policy import Decisions, Opponent, Policy, decisions_at, spawn
 from card_envs.opponents.pool import OpponentPool
 
 Wait = Callable[[str, Callable[[], Int64s]], Int64s]
 
 
-class PoolSeat:
+class PoolSeat(Policy):
     """A policy that plays by the member drawn for the current episode.
 
     Environments that share a pool have one of these each, because their episodes begin at different times.
@@ -48,15 +38,11 @@ class PoolSeat:
     def reset(self) -> None:
         """Draw for the next episode."""
         self._member = self.pool.draw()
-        reset(self._member)
+        self._member.reset()
 
     def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose an action [n] for each decision."""
-        return moves_of(self.member, decisions, rng)
-
-    def probabilities(self, decisions: Decisions) -> NDArray[np.floating[Any]]:
-        """Return the probability [n, A] of each action."""
-        return probabilities_of(self.member, decisions)
+        return self.member.policy.choose(decisions, rng)
 
     def report(self, state: Any, seat: int, illegal: bool) -> None:
         """Report the result of an ended episode for the learner at `seat`, who lost it with an illegal move."""
@@ -91,14 +77,14 @@ class Others:
             self.seat = int(rng.integers(len(self.players) + 1))
         self.rng = spawn(rng)  # the seed of the deals could be recovered from `rng` itself
         for player in self.distinct:
-            reset(player)
+            player.reset()
 
     def moves(self, env: CardEnv, wait: Wait = lambda who, work: work()) -> Iterator[int]:
         """Yield their actions, each to be played before the next, up to the seat's turn; `wait` calls for each one."""
         while (seat := env._seats[env.agent_selection]) != self.seat and not env.terminations[env.agent_selection]:
             player = self.players[(seat - self.seat) % len(env.possible_agents) - 1]
             decisions = decisions_at(env.game, env._table.states)
-            yield int(wait(name_of(player), partial(moves_of, player, decisions, self.rng))[0])
+            yield int(wait(player.name, partial(player.choose, decisions, self.rng))[0])
 
     def play(self, env: CardEnv, step: Callable[[Any], object], *own: Any) -> float:
         """Play the seat's own actions, then theirs, by `step`; return what it was paid. Pools learn whether it won."""

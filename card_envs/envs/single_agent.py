@@ -18,12 +18,12 @@ from card_envs.envs.aec import OBS_KEY, ObsDtype, Observation, Observe, env_with
 from card_envs.game import Game
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
-from card_envs.opponents.policy import Opponent, Policy
+from card_envs.opponents.policy import Policy, PolicyLike, as_policy
 from card_envs.opponents.pool import OpponentPool
 
 Info = dict[str, Any]
 ILLEGAL = "illegal"  # key of `info`: whether an illegal action ended the episode
-Opponents = str | Policy | OpponentPool | Sequence[str | Policy | OpponentPool]
+Opponents = str | PolicyLike | OpponentPool | Sequence[str | PolicyLike | OpponentPool]
 LearnersSeat = int | Literal["random"]
 
 
@@ -41,26 +41,21 @@ def other_players(game: Game, opponents: Opponents, seat: LearnersSeat) -> list[
             check_int(seat, 0, others, "seat")
         except ValueError as error:
             raise ValueError(f'{error}; or "random"') from None
-    alike = isinstance(opponents, (str, Policy, OpponentPool))
+    alike = isinstance(opponents, str) or not isinstance(opponents, Sequence)
     given: Any = [opponents] if alike else opponents
-    if not isinstance(given, Sequence):
-        raise ValueError(f"opponents: expected a name, a Policy, a pool or a list of them, got {opponents!r:.80}")
     named: dict[str, Policy] = {}
     pooled: dict[int, PoolSeat] = {}
+    adapted: dict[int, Policy] = {}
     players: list[Policy] = []
     for one in given:
         if isinstance(one, str):
-            players.append(named.setdefault(one, load_opponent(one, game)))
+            players.append(named.setdefault(one, load_opponent(one, game).policy))
         elif isinstance(one, OpponentPool):
             if one.game != game:
                 raise ValueError(f"opponents: the pool plays {one.game.name}, not {game.name}")
             players.append(pooled.setdefault(id(one), PoolSeat(one)))
-        elif not isinstance(one, Policy) or isinstance(one, type):
-            raise ValueError(f"opponents: expected a name or a Policy, with act and probabilities, got {one!r:.80}")
-        elif isinstance(one, Opponent) and one.game != game:
-            raise ValueError(f"opponents: {one.name} plays {one.game.name}, not {game.name}")
         else:
-            players.append(one)
+            players.append(adapted.setdefault(id(one), as_policy(one, "opponents", game)))
     players *= others if alike else 1
     if len(players) != others:
         raise ValueError(f"opponents: expected one, or {others}, got {len(players)}")

@@ -35,7 +35,7 @@ from card_envs.engine._buffers import check_int
 from card_envs.engine.table import Table
 from card_envs.game import Game, Int8s, Pack
 from card_envs.games import GAMES
-from card_envs.opponents.policy import Decisions, Opponent, spawn
+from card_envs.opponents.policy import Decisions, Opponent, Policy, spawn
 
 LONGEST = 1 << 16  # moves of an episode; far more than any has
 PREFIX = "card_envs_"
@@ -247,7 +247,7 @@ class OpponentBot(pyspiel.Bot):  # type: ignore[misc]
         self.opponent.reset()
 
 
-class BotPolicy:
+class BotPolicy(Policy):
     """An OpenSpiel bot as a `Policy`. At each decision it gets a determinization of what its seat knows.
 
     To use it in `compare` as `module:Class`, derive a class whose `__init__` takes only the game. OpenSpiel's bots

@@ -27,7 +27,7 @@ from card_envs.envs.aec import OBS_KEY, ObsDtype, Observation, Observe, observat
 from card_envs.envs.single_agent import ILLEGAL, Info, LearnersSeat, Opponents, other_players
 from card_envs.game import Int8s, Int64s, play
 from card_envs.games import get_game
-from card_envs.opponents.policy import Policy, decisions_at, hide_seed, moves_of, reset
+from card_envs.opponents.policy import Policy, decisions_at, hide_seed
 
 Indices = Int64s
 VectorRenderMode = Literal["ansi", "rgb_array"]
@@ -204,7 +204,7 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
         if chosen.all():
             for number, policy in enumerate(self._players):
                 if number not in self._pool_seats:
-                    reset(policy)
+                    policy.reset()
         self._resting[chosen] = False
         tables = np.flatnonzero(chosen)
         for i in tables.tolist():
@@ -344,7 +344,7 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
                     continue
                 for one, those in self._by_member(number, policy, here):
                     decisions = decisions_at(self.game, states.take(those))  # indexing copies field by field
-                    self._play(those, moves_of(one, decisions, rng), paid)
+                    self._play(those, one.choose(decisions, rng), paid)
 
     def _by_member(self, number: int, policy: Policy, tables: Indices) -> Iterator[tuple[Policy, Indices]]:
         """Yield a player and these tables; for a pool, each member of it and the tables that it plays at."""
@@ -354,7 +354,7 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
         members = [self._pool_seats[number][i].member for i in tables.tolist()]
         keys = np.array([id(member) for member in members])
         for first in np.sort(np.unique(keys, return_index=True)[1]):  # an order that repeats in another process
-            yield members[first], tables[keys == keys[first]]
+            yield members[first].policy, tables[keys == keys[first]]
 
     def _report(self, ended: NDArray[np.bool_], illegal: NDArray[np.bool_]) -> None:
         """Tell the pools among the opponents who won the episodes that ended."""

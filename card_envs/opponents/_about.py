@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -12,12 +12,13 @@ from typing import Any
 
 from card_envs._files import read_json
 from card_envs.game import Game
-from card_envs.opponents._names import MODELS, Name, Phased, Player, Scripted, Searching, Shipped, Uniform, parse
-from card_envs.opponents.networks.folder import Card, load_card
+from card_envs.opponents._names import parse
+from card_envs.opponents.networks.folder import KINDS, load_card
 from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
+from card_envs.opponents.networks.onnx import OnnxPolicy
 from card_envs.opponents.networks.policies import TrainedPolicy
 from card_envs.opponents.phased import PhasedPolicy
-from card_envs.opponents.policy import Opponent, Policy, name_of
+from card_envs.opponents.policy import Opponent, Policy
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 from card_envs.opponents.search import SearchPolicy
 
@@ -29,19 +30,18 @@ FRONT = ("champion", "front")  # the comparisons that the README shows
 def about(opponent: Opponent) -> str:
     """Return what an opponent is, in a few words, with its measured time per move if that is no less than 1 ms."""
     found = measured(opponent.game).get(opponent.name)
+    kind = _kind(opponent.policy)
     milliseconds = round(found[-1]["microseconds_per_move"] / 1000) if found else 0
-    return ", ".join(
-        part for part in (_kind(opponent, opponent.game), f"{milliseconds} ms" if milliseconds else "") if part
-    )
+    return ", ".join(part for part in (kind, f"{milliseconds} ms" if milliseconds else "") if part)
 
 
 def figures_of(name: str, game: Game) -> tuple[str, str, float | None]:
     """Return what the opponent of a short name is, its measured strength, and microseconds per move.
 
-    Strength is the margin over `greedy` in an episode, or the share of deals won, with the 95 % interval. Nothing is
-    loaded: this reads the name and the stored facts.
+    Strength is the margin over `greedy` in an episode, or the share of deals won, with the 95 % interval. No weights
+    are loaded: this reads the name and the stored facts.
     """
-    kind = _kind(parse(name), game)
+    kind = _kind(parse(name, game, load=_without_weights))
     for found in reversed(comparisons(game)):
         one = next((one for one in found["policies"] if one["name"] == name), None)
         if one is None:
@@ -69,30 +69,32 @@ def _interval(figure: dict[str, float], scale: int, form: str, unit: str = "") -
     return f"{mean} ({low} to {high}){unit}"
 
 
-def _kind(one: Policy | Name | Player | Card, game: Game) -> str:
-    """Say what a policy is, or what a name or the card of a network stands for."""
-    match one:
-        case Opponent(policy=part) | PhasedPolicy(outside=part) | Name(player=part) | Phased(outside=part):
-            return _kind(part, game)
-        case Shipped(name=name):
-            preset = game.presets.get(name)
-            return _kind(parse(preset) if preset else load_card(MODELS / game.name / name), game)
-        case RandomPolicy() | Uniform():
+def _kind(policy: Policy) -> str:
+    """Say what a policy is."""
+    match policy:
+        case PhasedPolicy(outside=part):
+            return _kind(part)
+        case RandomPolicy():
             return "plays at random"
-        case ScriptedPolicy() | Scripted():
+        case ScriptedPolicy():
             return "plays by simple rules"
         case SearchPolicy(seconds=float() as seconds):
             return f"searches for {1000 * seconds:g} ms"
-        case Searching(milliseconds=int() as milliseconds):
-            return f"searches for {milliseconds} ms"
-        case SearchPolicy(worlds=worlds) | Searching(worlds=worlds):
+        case SearchPolicy(worlds=worlds):
             return f"searches {worlds:,} possible worlds"
-        case NTuplePolicy() | Card(architecture="n-tuple"):
+        case NTuplePolicy():
             return "looks up what it has learned"
-        case TrainedPolicy() | Card():
+        case TrainedPolicy():
             return "asks a neural network"
         case _:
             return ""
+
+
+def _without_weights(folder: Path, game: Game | None, sampled: bool) -> TrainedPolicy:
+    """Return the network in a folder without its weights: it says what it is, but it can't play."""
+    architecture = load_card(folder).architecture
+    kind = OnnxPolicy if architecture == OnnxPolicy.architecture else KINDS[architecture]
+    return kind.__new__(kind)
 
 
 def unlike_training(name: str, policy: Policy, game: Game, options: Mapping[str, Any]) -> str:
@@ -107,7 +109,7 @@ def unlike_training(name: str, policy: Policy, game: Game, options: Mapping[str,
         options: that it plays under.
     """
     played = asdict(game.validated(dict(options))) | {REWARD: None}
-    for network in _networks(policy):
+    for network in (part for part in policy.parts() if isinstance(part, TrainedPolicy)):
         try:
             trained = asdict(game.validated(network.trained_options or {})) | {REWARD: None}
         except ValueError:  # options of another version of the game
@@ -127,23 +129,8 @@ def in_a_word(value: Any) -> str:
 
 def warn_if_unlike_training(policy: Policy, game: Game, options: Mapping[str, Any]) -> None:
     """Warn the caller's caller if a policy was trained under other options."""
-    if warning := unlike_training(name_of(policy), policy, game, options):
+    if warning := unlike_training(policy.name, policy, game, options):
         warnings.warn(warning, UserWarning, stacklevel=3)
-
-
-def _networks(policy: Policy | None) -> Iterator[TrainedPolicy]:
-    """Yield the networks that a policy is made of."""
-    match policy:
-        case Opponent(policy=part):
-            yield from _networks(part)
-        case PhasedPolicy(inside=part, outside=other):
-            yield from _networks(part)
-            yield from _networks(other)
-        case SearchPolicy():
-            for one in (policy.prior, policy.rollout, policy.leaf):
-                yield from _networks(one)
-        case TrainedPolicy():
-            yield policy
 
 
 @cache

@@ -67,8 +67,7 @@ def select_best(values: NDArray[Any], number: int, most: int, order: Int64s) -> 
 class PlanCache:
     """The next action of macro-actions that were chosen, by what the seat sees where it is due."""
 
-    def __init__(self, game: Game) -> None:
-        self.game = game
+    def __init__(self) -> None:
         self.actions: dict[bytes, int] = {}
 
     def clear(self) -> None:
@@ -89,7 +88,7 @@ class PlanCache:
         seen = zip(decisions.obs, decisions.mask)
         return decisions, np.array([self.actions.get(key_of(*one), NO_ACTION) for one in seen], np.int64)
 
-    def add(self, states: NDArray[Any], macros: Macros) -> None:
+    def add(self, game: Game, states: NDArray[Any], macros: Macros) -> None:
         """Enter how macro-actions [n, L] go on; `states` [n] are played on."""
         if len(self.actions) > MAX_ENTRIES:
             self.clear()
@@ -98,8 +97,8 @@ class PlanCache:
             if not len(going):
                 return
             played = macros[going, step - 1].astype(np.int64)
-            specialize(play_each, self.game)(0, len(going), states, going, played)
-            decisions = decisions_at(self.game, states[going])
+            specialize(play_each, game)(0, len(going), states, going, played)
+            decisions = decisions_at(game, states[going])
             for obs, mask, action in zip(decisions.obs, decisions.mask, macros[going, step].tolist()):
                 self.actions[key_of(obs, mask)] = action
 

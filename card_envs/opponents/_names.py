@@ -7,7 +7,8 @@
            | "trivial" | "greedy"   scripted players of the game's `bot.py`
            | "search:" BUDGET {"," KEY "=" VALUE}   a search; BUDGET is N worlds, or T "ms" per move on all cores
            | PHASE "=" NAME "+" NAME   combination: the first decides in a phase of the game, the second elsewhere
-           | MODULE ":" CLASS       a user's policy class or function, called with the `Game`
+           | MODULE ":" CLASS       a user's policy class or function, called with the `Game`; or a function of
+                                    (decisions, rng) that is a policy itself
            | SHIPPED                a trained network of the package, or a preset of the game: "strong" and "champion"
                                     stand for one of the above
 
@@ -28,21 +29,22 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import inspect
 import os
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from card_envs._files import user_path
+from card_envs.compiling._specialize import BOTS
 from card_envs.engine._buffers import check_bool
 from card_envs.game import Game
 from card_envs.games import GAMES, get_game
 from card_envs.opponents.networks.folder import load_network
+from card_envs.opponents.networks.policies import TrainedPolicy
 from card_envs.opponents.phased import PhasedPolicy, phase_actions
-from card_envs.opponents.policy import Opponent, Policy
+from card_envs.opponents.policy import AdaptedPolicy, Opponent, Policy, as_policy
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 from card_envs.opponents.search import SearchPolicy
 
@@ -50,185 +52,126 @@ MODELS = Path(__file__).parent / "models"
 LONGEST = 4096  # characters; the longest path allowed
 SEARCHES = ("search:64", "search:1024", "search:64,moves=turn")  # examples for lists of opponents
 TIMED = "search:100ms"  # suggested for malformed times
+SEARCH = re.compile(r"search:\d")  # how one begins
 BUDGET = re.compile(r"search:(?:([1-9]\d{0,6})|([1-9]\d{0,5})ms)")
 NAMES = ("prior", "rollout", "leaf")  # keys of a search whose values are names
 NUMBERS = {"leaf_after": int, "leaf_playout": float, "arms": int}
 KEYS = ("moves", *NAMES, *NUMBERS)
 RUNS_FOLDER = "opponent"  # of a training run, that what it learned is in
 PHASED = re.compile(r"(\w+)=([^+]+)\+(.+)")
-
-
-@dataclass(frozen=True)
-class Folder:
-    """A network that training or `import` wrote; `~` in its path is expanded."""
-
-    path: Path
-
-
-@dataclass(frozen=True)
-class Uniform:
-    """`random`."""
-
-
-@dataclass(frozen=True)
-class Scripted:
-    """`trivial` or `greedy`."""
-
-    bot: str
-
-
-@dataclass(frozen=True)
-class Searching:
-    """A search with a budget.
-
-    Attributes:
-        worlds, milliseconds: the budget; the other one is None.
-        parts: the names of its prior, rollout and leaf, if given.
-        settings: the other keys, for `SearchPolicy`.
-    """
-
-    worlds: int | None
-    milliseconds: int | None
-    parts: tuple[tuple[str, Name], ...] = ()
-    settings: tuple[tuple[str, Any], ...] = ()
-
-    def policy(self, game: Game) -> SearchPolicy:
-        """Build the search for a game."""
-        budget: dict[str, Any] = {"worlds": self.worlds}
-        if self.milliseconds is not None:
-            budget = {"seconds": self.milliseconds / 1000}
-        parts: dict[str, Any] = {key: build(name, game, sampled=False) for key, name in self.parts}
-        return SearchPolicy(game, **budget, **parts, **dict(self.settings))
-
-
-@dataclass(frozen=True)
-class Phased:
-    """One player in a phase of the game, another elsewhere."""
-
-    phase: str
-    inside: Name
-    outside: Name
-
-
-@dataclass(frozen=True)
-class UsersOwn:
-    """A class of the user."""
-
-    module: str
-    class_name: str
-
-
-@dataclass(frozen=True)
-class Shipped:
-    """A network shipped with the package or a preset; unknown words are parsed as this, too."""
-
-    name: str
-
+MOST_LOADED = 64  # opponents that `load_cached` keeps
 
 Stamps: TypeAlias = tuple[tuple[Any, ...], ...]
-Player: TypeAlias = Folder | Uniform | Scripted | Searching | Phased | UsersOwn | Shipped
+Load: TypeAlias = Callable[[Path, Game | None, bool], TrainedPolicy]
 
 
-@dataclass(frozen=True)
-class Name:
-    """A parsed name.
-
-    Attributes:
-        text: as written.
-        game: the part before the slash, or None.
-        short: the part after it.
-        player: its meaning.
-    """
-
-    text: str
-    game: str | None
-    short: str
-    player: Player
-
-    def players(self) -> Iterator[Player]:
-        """Yield the player and the players that it is composed of."""
-        yield self.player
-        if isinstance(self.player, Phased):
-            yield from self.player.inside.players()
-            yield from self.player.outside.players()
-        elif isinstance(self.player, Searching):
-            for _, name in self.player.parts:
-                yield from name.players()
+def split_game(text: str) -> tuple[str | None, str]:
+    """Return the game that a name begins with, or None, and the rest."""
+    before, slash, after = text.partition("/")
+    return (before, after) if slash and before in GAMES else (None, text)
 
 
-def parse(text: str) -> Name:
-    """Parse a name.
-
-    Every text up to a maximum length is a name; whether there is such an opponent is found out when it is built.
-    """
+def folder_of(text: str) -> Path | None:
+    """Return the folder that a name stands for, whether there is one or not; None: it is another kind of name."""
     if len(text) > LONGEST:
         raise ValueError(f"opponent {text!r:.80}: expected at most {LONGEST} characters, got {len(text)}")
-    if text.startswith((".", "~")) or Path(text).is_absolute():
-        return Name(text, None, text, _folder(text))
-    before, slash, after = text.partition("/")
-    if slash and before in GAMES:
-        return Name(text, before, after, _player(after) or Shipped(after))
-    is_path = slash or os.sep in text
-    return Name(text, None, text, _player(text) or (_folder(text) if is_path else Shipped(text)))
-
-
-def _folder(text: str) -> Folder:
+    if not text.startswith((".", "~")) and not Path(text).is_absolute():
+        is_path = {"/", os.sep} & set(text)
+        if not is_path or split_game(text)[0] or SEARCH.match(text) or PHASED.fullmatch(text):
+            return None
     try:
-        return Folder(user_path(text))
-    except ValueError:  # "~name" without a home folder: reported as an unknown opponent when built
-        return Folder(Path(text))
+        return user_path(text)
+    except ValueError:  # "~name" without a home folder: reported as an unknown opponent when it is loaded
+        return Path(text)
 
 
 def name_of_folder(folder: Path) -> str:
     """Return the name of the opponent in a folder."""
-    return str(folder) if isinstance(parse(str(folder)).player, Folder) else f".{os.sep}{folder}"
+    return str(folder) if folder_of(str(folder)) else f".{os.sep}{folder}"
 
 
-def _player(short: str) -> Player | None:
-    """Parse a PLAYER; return None for any other text, such as the name of a shipped one."""
+def parse(text: str, game: Game, sampled: bool = True, load: Load = load_network) -> Policy:
+    """Return the policy that a name stands for; its own `name` stands for an equal one.
+
+    Args:
+        text: the name.
+        game: that it plays.
+        sampled: as for `load_opponent`.
+        load: called for the folder of a network.
+
+    Raises:
+        ValueError: as `load_opponent`.
+    """
+    if folder := folder_of(text):
+        return _network(text, folder, game, sampled, load)
+    owner, short = split_game(text)
+    if owner not in (None, game.name):
+        raise ValueError(f"opponent {text!r} plays {owner}, not {game.name}")
     if short == "random":
-        return Uniform()
-    if short in ("trivial", "greedy"):
-        return Scripted(short)
-    if re.match(r"search:\d", short):
-        return _search(short)
+        return RandomPolicy().named(short)
+    if short in BOTS:
+        return ScriptedPolicy(short).named(short)
+    if SEARCH.match(short):
+        return _search(short, game, load)
     if phased := PHASED.fullmatch(short):
-        return Phased(phased[1], parse(phased[2]), parse(phased[3]))
+        actions = phase_actions(game, phased[1])
+        inside, outside = (parse(part, game, sampled, load) for part in phased.groups()[1:])
+        return PhasedPolicy(actions, inside, outside, phased[1])
     if ":" in short and not {"/", os.sep} & set(short):
-        module, _, class_name = short.partition(":")
-        return UsersOwn(module, class_name)
-    return None
+        return _users_own(text, short, game).named(short)
+    if short not in opponent_names(game):
+        raise _unknown(text, [f"{game.name}/{name}" for name in opponent_names(game)])
+    if short in game.presets:
+        return parse(game.presets[short], game, sampled, load)
+    shipped = load(MODELS / game.name / short, game, sampled)
+    shipped.trained_options = None  # its strength is measured, whatever it was trained on
+    return shipped.named(short)
 
 
-def _search(short: str) -> Searching:
-    """Parse a search. Raises ValueError."""
+def _network(text: str, folder: Path, game: Game | None, sampled: bool, load: Load = load_network) -> TrainedPolicy:
+    """Return the network in a folder, and note where it is from."""
+    if not _is_folder(folder):
+        known = [game] if game else GAMES.values()
+        raise _unknown(text, [f"{one.name}/{short}" for one in known for short in opponent_names(one)])
+    stamps = _stamps(folder)  # before it is read
+    network = load(folder, game, sampled).named(name_of_folder(folder.absolute()))
+    network.origin = folder.absolute(), stamps
+    return network
+
+
+def _stamps(folder: Path) -> Stamps:
+    """Return what changes when a file of a folder is written: its name, identity, size and time."""
+    if not _is_folder(folder):
+        return ()
+    found = ((file.name, file.stat()) for file in sorted(folder.iterdir()) if file.exists())  # no dangling links
+    return tuple((name, of.st_dev, of.st_ino, of.st_size, of.st_mtime_ns) for name, of in found)
+
+
+def _search(short: str, game: Game, load: Load) -> SearchPolicy:
+    """Return a search. Raises ValueError."""
     first, *rest = short.split(",")
     budget = BUDGET.fullmatch(first)
     if not budget:
         raise ValueError(
             f"opponent {short!r:.80}: expected search:N with 1 to 9999999 worlds, or search:100ms; got {first!r:.80}"
         )
-    parts: list[tuple[str, Name]] = []
-    settings: list[tuple[str, Any]] = []
+    settings: dict[str, Any] = {}
     for part in rest:
         key, equals, value = part.partition("=")
         if not equals or key not in KEYS:
             raise ValueError(
                 f"opponent {short!r:.80}: {part!r:.80}: expected KEY=VALUE with a key of {', '.join(KEYS)}"
             )
-        if key in (known for known, _ in [*parts, *settings]):
+        if key in settings:
             raise ValueError(f"opponent {short!r:.80}: {key} is given twice")
-        if key in NAMES:
-            parts.append((key, parse(value)))
-            continue
         try:
-            settings.append((key, NUMBERS.get(key, str)(value)))
+            settings[key] = NUMBERS.get(key, str)(value)
         except ValueError:
             raise ValueError(f"opponent {short!r:.80}: {key}: expected a number, got {value!r:.80}") from None
+    settings |= {key: parse(settings[key], game, False, load) for key in NAMES if key in settings}
     worlds, milliseconds = budget.groups()
-    return Searching(
-        int(worlds) if worlds else None, int(milliseconds) if milliseconds else None, tuple(parts), tuple(settings)
-    )
+    limit: dict[str, Any] = {"worlds": int(worlds)} if worlds else {"seconds": int(milliseconds) / 1000}
+    return SearchPolicy(game, **limit, **settings)
 
 
 def split_names(text: str) -> list[str]:
@@ -279,11 +222,32 @@ def load_opponent(name: str | Path, game: str | Game | None = None, sampled: boo
         raise ValueError(f"opponent: expected a name or a folder, got {name!r:.80}")
     if not isinstance(game, Game | None):
         game = get_game(game)
+    text = name if isinstance(name, str) else name_of_folder(name)
     try:
-        text = name if isinstance(name, str) else name_of_folder(name)
-        return build(parse(text), game, check_bool(sampled, "sampled"))
+        return _load(text, game, check_bool(sampled, "sampled"))
     except RecursionError:
-        raise ValueError(f"opponent {str(name)!r:.80}: too deeply nested") from None
+        raise ValueError(f"opponent {text!r:.80}: too deeply nested") from None
+
+
+def _load(text: str, game: Game | None, sampled: bool) -> Opponent:
+    """See `load_opponent`."""
+    if folder := folder_of(text):
+        network = _network(text, folder, game, sampled)
+        folder = folder.absolute()
+        short = folder.parent.name if folder.name == RUNS_FOLDER else folder.name  # runs/mine/opponent is "mine"
+        return Opponent(short or folder.name, network.game, network)
+    owner, short = split_game(text)
+    if game is None:
+        parts = re.findall(r"=(\w+)/", text) if SEARCH.match(short) else []
+        game = next((GAMES[part] for part in (owner, *parts) if part in GAMES), None)
+    if game is None:
+        if PHASED.fullmatch(text) or (":" in text and not SEARCH.match(text)):
+            raise ValueError(f"opponent {text!r}: the game is missing: load_opponent({text!r}, game=…)")
+        raise _unknown(text, [f"{one.name}/{short}" for one in GAMES.values() for short in opponent_names(one)])
+    return Opponent(short, game, parse(text, game, sampled))
+
+
+_loaded: dict[tuple[str, Game, bool], Opponent] = {}
 
 
 def load_cached(name: str, game: Game, sampled: bool = True) -> Opponent:
@@ -291,74 +255,31 @@ def load_cached(name: str, game: Game, sampled: bool = True) -> Opponent:
 
     Users' classes are constructed each time: they may keep state.
     """
-    players = list(parse(name).players())
-    if any(isinstance(player, UsersOwn) for player in players):
-        return load_opponent(name, game, sampled)
-    return _load_once(name, game, sampled, tuple(_stamps(one.path) for one in players if isinstance(one, Folder)))
+    key = name, game, sampled
+    found = _loaded.pop(key, None)
+    if found is None or not all(map(_is_unchanged, found.policy.parts())):
+        found = load_opponent(name, game, sampled)
+    if all(map(_is_ours, found.policy.parts())):
+        _loaded[key] = found
+    if len(_loaded) > MOST_LOADED:
+        del _loaded[next(iter(_loaded))]  # the one that was asked for longest ago
+    return found
 
 
-@lru_cache(64)
-def _load_once(name: str, game: Game, sampled: bool, stamps: tuple[Stamps, ...]) -> Opponent:
-    return load_opponent(name, game, sampled)
+def _is_ours(part: Policy) -> bool:
+    """Return whether a policy's class is this package's."""
+    return type(part).__module__.startswith("card_envs.") and not isinstance(part, AdaptedPolicy)
 
 
-def _stamps(folder: Path) -> Stamps:
-    """Return what changes when a file of a folder is written: its name, identity, size and time."""
-    if not _is_folder(folder):
-        return ()
-    found = ((file.name, file.stat()) for file in sorted(folder.iterdir()) if file.exists())  # no dangling links
-    return tuple((name, of.st_dev, of.st_ino, of.st_size, of.st_mtime_ns) for name, of in found)
+def _is_unchanged(part: Policy) -> bool:
+    """Return whether the files that a policy was loaded from are what they were."""
+    origin = part.origin if isinstance(part, TrainedPolicy) else None
+    return origin is None or _stamps(origin[0]) == origin[1]
 
 
-def build(name: Name, game: Game | None = None, sampled: bool = True) -> Opponent:
-    """Return the opponent of a parsed name; arguments and errors as for `load_opponent`."""
-    if name.game is not None:
-        if game is not None and game.name != name.game:
-            raise ValueError(f"opponent {name.text!r} plays {name.game}, not {game.name}")
-        game = GAMES[name.game]
-    player = name.player
-    if isinstance(player, Folder):
-        if not _is_folder(player.path):
-            known = [game] if game else GAMES.values()
-            raise _unknown(name.text, [f"{one.name}/{short}" for one in known for short in opponent_names(one)])
-        network = load_network(player.path, game, sampled)
-        folder = player.path.absolute()
-        short = folder.parent.name if folder.name == RUNS_FOLDER else folder.name  # runs/mine/opponent is "mine"
-        return Opponent(short or folder.name, network.game, network)
-    if game is None and isinstance(player, Searching):
-        game = next((GAMES[part.game] for _, part in player.parts if part.game), None)
-    if game is None:
-        if isinstance(player, Phased | UsersOwn):
-            raise ValueError(f"opponent {name.text!r}: the game is missing: load_opponent({name.text!r}, game=…)")
-        raise _unknown(name.text, [f"{one.name}/{short}" for one in GAMES.values() for short in opponent_names(one)])
-    return Opponent(name.short, game, _policy(name, player, game, sampled))
-
-
-def _policy(name: Name, player: Player, game: Game, sampled: bool) -> Policy:
-    """Return the policy of a player for a game."""
-    match player:
-        case Uniform():
-            return RandomPolicy()
-        case Scripted(bot):
-            return ScriptedPolicy(bot)
-        case Searching():
-            return player.policy(game)
-        case Phased(phase, inside, outside):
-            actions = phase_actions(game, phase)
-            return PhasedPolicy(actions, *(build(part, game, sampled) for part in (inside, outside)))
-        case UsersOwn(module, class_name):
-            return _users_own(name.text, module, class_name, game)
-        case _:
-            if name.short not in opponent_names(game):
-                raise _unknown(name.text, [f"{game.name}/{short}" for short in opponent_names(game)])
-            if name.short in game.presets:
-                return build(parse(game.presets[name.short]), game, sampled).policy
-            shipped = load_network(MODELS / game.name / name.short, game, sampled)
-            shipped.trained_options = None  # its strength is measured, whatever it was trained on
-            return shipped
-
-
-def _users_own(text: str, module: str, class_name: str, game: Game) -> Policy:
+def _users_own(text: str, short: str, game: Game) -> Policy:
+    """Return a policy of the user's. Raises ValueError."""
+    module, _, class_name = short.partition(":")
     try:
         kind = getattr(importlib.import_module(module), class_name)
     except (Exception, SystemExit) as error:  # user code may raise anything
@@ -367,15 +288,18 @@ def _users_own(text: str, module: str, class_name: str, game: Game) -> Policy:
         raise ValueError(f"opponent {text!r:.80}: {type(error).__name__}: {error}") from error
     if not callable(kind):
         raise ValueError(f"opponent {text!r:.80}: expected a class or a function of the game, got {kind!r:.80}")
+    if inspect.isfunction(kind) and len(inspect.signature(kind).parameters) == 2:
+        return as_policy(kind, class_name)  # of decisions and rng
     try:
         made = kind(game)
     except (Exception, SystemExit) as error:
         raise ValueError(
             f"opponent {text!r:.80}: {class_name}({game.name}): {type(error).__name__}: {error}"
         ) from error
-    if not isinstance(made, Policy):
-        raise ValueError(f"opponent {text!r:.80}: needs the methods act(decisions, rng) and probabilities(decisions)")
-    return made
+    try:
+        return as_policy(made, class_name)
+    except ValueError:
+        raise ValueError(f"opponent {text!r:.80}: needs the method act(decisions, rng)") from None
 
 
 def _unknown(text: str, known: list[str]) -> ValueError:

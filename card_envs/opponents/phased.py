@@ -7,16 +7,7 @@ from numpy.typing import NDArray
 
 from card_envs._files import short_repr
 from card_envs.game import Game
-from card_envs.opponents.policy import (
-    ActionValues,
-    Decisions,
-    Policy,
-    act_and_evaluate,
-    check_policy,
-    evaluation_of,
-    reset,
-    within,
-)
+from card_envs.opponents.policy import ActionValues, Decisions, Policy, PolicyLike, as_policy
 
 
 def phase_actions(game: Game, phase: str) -> range:
@@ -28,27 +19,35 @@ def phase_actions(game: Game, phase: str) -> range:
     return phases[phase]
 
 
-class PhasedPolicy:
+class PhasedPolicy(Policy):
     """Plays like one policy where the legal actions are those of a phase, else like another."""
 
-    def __init__(self, actions: range, inside: Policy, outside: Policy) -> None:
+    def __init__(self, actions: range, inside: PolicyLike, outside: PolicyLike, phase: str = "") -> None:
         """Combine two policies.
 
         Args:
             actions: of the phase (see `Game.phases`).
             inside: the policy in the phase.
             outside: the policy everywhere else.
+            phase: its name, for `name`.
 
         Raises:
             ValueError: an argument is something else.
         """
         if not isinstance(actions, range):
             raise ValueError(f"actions: expected a range of actions, as in Game.phases, got {short_repr(actions)}")
-        check_policy(inside, "inside")
-        check_policy(outside, "outside")
         self.actions = actions
-        self.inside = inside
-        self.outside = outside
+        self.inside = as_policy(inside, "inside")
+        self.outside = as_policy(outside, "outside")
+        self.phase = phase
+
+    @property
+    def name(self) -> str:
+        parts = f"{self.phase}={self.inside.name}+{self.outside.name}" if self.phase else type(self).__name__
+        return self.given_name or parts
+
+    def parts(self) -> tuple[Policy, ...]:
+        return (self, *self.inside.parts(), *self.outside.parts())
 
     def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
         actions = np.empty(len(decisions), np.int64)
@@ -68,7 +67,7 @@ class PhasedPolicy:
         parts: list[tuple[NDArray[np.intp], ActionValues | None]] = []
         for policy, rows in self._split(decisions):
             part = decisions.at(rows)
-            found = evaluation_of(policy, part, rng)
+            found = policy.evaluate(part, rng)
             chosen[rows] = policy.probabilities(part).argmax(axis=1) if found is None else found.chosen
             parts.append((rows, found))
         return ActionValues.joined(chosen, decisions.mask.shape[1], parts)
@@ -80,19 +79,19 @@ class PhasedPolicy:
         actions = np.zeros(len(decisions), np.int64)
         parts: list[tuple[NDArray[np.intp], ActionValues | None]] = []
         for policy, rows in self._split(decisions):
-            actions[rows], found = act_and_evaluate(policy, decisions.at(rows), rng)
+            actions[rows], found = policy.act_and_evaluate(decisions.at(rows), rng)
             parts.append((rows, found))
         return actions, ActionValues.joined(actions, decisions.mask.shape[1], parts)
 
     def within(self, seconds: float, threads: int = 1) -> PhasedPolicy:
-        """Return the policy with a limit on the time of both per decision."""
-        inside, outside = (within(policy, seconds, threads) for policy in (self.inside, self.outside))
-        return PhasedPolicy(self.actions, inside, outside)
+        """Return the policy with a limit on the time of both per decision, and memories of their own."""
+        inside, outside = (policy.within(seconds, threads) for policy in (self.inside, self.outside))
+        return PhasedPolicy(self.actions, inside, outside, self.phase).named(self.name)
 
     def reset(self) -> None:
         """Make both policies forget earlier decisions."""
-        reset(self.inside)
-        reset(self.outside)
+        self.inside.reset()
+        self.outside.reset()
 
     def deciding(self, decisions: Decisions) -> Policy:
         """Return the policy that makes the first decision."""

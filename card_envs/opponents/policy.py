@@ -1,4 +1,4 @@
-"""The policy protocol: `Decisions` go in, actions, probabilities or values come out."""
+"""Policies: `Decisions` go in, actions, probabilities or values come out."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import hashlib
 import json
 import traceback
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields, replace
+from copy import copy
+from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from types import FunctionType, MethodType
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -145,31 +147,157 @@ class Decisions:
         return self.__states
 
 
-@runtime_checkable
-class Policy(Protocol):
-    """A policy. Implement these two methods to bring your own.
+class Policy:
+    """What decides at a table. `act` must be there; everything else has a default.
 
-    Four more are optional; call them through `evaluation_of`, `act_and_evaluate`, `within` and `reset`, which supply
-    the defaults. A policy that wraps other policies should forward them.
-
-    - `evaluate(decisions, rng) -> ActionValues | None`: estimated values of the legal actions; default: None, unknown.
-    - `act_and_evaluate(decisions, rng) -> (actions, ActionValues | None)`: the actions of `act`, and the estimates that
-      led to them; default: both methods, one after the other, with the same random numbers.
-    - `within(seconds, threads) -> Policy`: the same policy with a limit on the time per decision, approximate, and on
-      the number of threads; default: the policy itself.
-    - `reset()`: forget everything remembered from earlier decisions; default: nothing to forget.
+    Wherever this package takes a policy, an object with `act` or a function of (decisions, rng) does as well: see
+    `as_policy`.
     """
 
-    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+    given_name = ""  # by `named`
+
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> Int64s:
         """Return int64 [n], one action for each decision, legal under `decisions.mask`.
 
         All randomness must come from `rng`, from which the seeds of the deals cannot be recovered.
         """
-        ...
+        raise NotImplementedError
 
     def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
-        """Return [n, A] probabilities of the actions, zero where illegal."""
+        """Return [n, A] probabilities of the actions, zero where illegal; by default 1 for one that `act` returns."""
+        chosen = self.act(decisions, np.random.default_rng(0))
+        return np.eye(decisions.mask.shape[1], dtype=np.float32)[chosen]
+
+    def evaluate(self, decisions: Decisions, rng: np.random.Generator) -> ActionValues | None:
+        """Return estimated values of the legal actions; None: it has no opinion."""
+        return None
+
+    def act_and_evaluate(self, decisions: Decisions, rng: np.random.Generator) -> tuple[Int64s, ActionValues | None]:
+        """Return the actions of `act`, and the estimates that led to them.
+
+        By default both methods are called, one after the other, with the same random numbers.
+        """
+        twin = hide_seed(rng)
+        return self.act(decisions, rng), self.evaluate(decisions, twin)
+
+    def within(self, seconds: float, threads: int = 1) -> Policy:
+        """Return the same policy with a limit on its time, and a memory of its own.
+
+        By default that is the policy itself: it remembers nothing, and takes the time that it takes.
+
+        Args:
+            seconds: for each decision, approximately; `math.inf`: no limit but that of the policy.
+            threads: to use at most.
+        """
+        return self
+
+    def reset(self) -> None:
+        """Forget everything remembered from earlier decisions; by default there is nothing to forget."""
+        return
+
+    def parts(self) -> tuple[Policy, ...]:
+        """Return the policy itself, followed by all the policies inside."""
+        return (self,)
+
+    @property
+    def name(self) -> str:
+        """The name in messages; that of this package's own policies is one for `load_opponent` as well."""
+        return self.given_name or type(self).__name__
+
+    def named(self, name: str) -> Self:
+        """Return the policy under a name: a copy that shares its memory, unless that is its name anyway."""
+        if name == self.name:
+            return self
+        twin = copy(self)
+        vars(twin)["given_name"] = name  # a frozen policy as well
+        return twin
+
+    # What this package calls: it checks what comes out.
+
+    def ask(self, decisions: Decisions, question: Callable[[], Answer]) -> Answer:
+        """Return the answer. Raises PolicyError from the policy's own exception; IllegalMove passes through."""
+        try:
+            return question()
+        except (IllegalMove, PolicyError):
+            raise
+        except Exception as error:
+            raise decisions.failure(error, f"policy {self.name}") from error
+
+    def choose(self, decisions: Decisions, rng: np.random.Generator) -> Int64s:
+        """Return the actions of `act`, int64 [n], checked.
+
+        Raises:
+            ValueError: it returned anything but n whole numbers.
+            PolicyError: it raised an exception.
+            IllegalMove: one of the actions is illegal.
+        """
+        return decisions.check(self.ask(decisions, lambda: self.act(decisions, rng)), f"policy {self.name}")
+
+    def choose_and_evaluate(self, decisions: Decisions, rng: np.random.Generator) -> tuple[Int64s, ActionValues | None]:
+        """Return what `choose` does, and the estimates that led to it where the policy has any."""
+        actions, found = self.ask(decisions, lambda: self.act_and_evaluate(decisions, rng))
+        return decisions.check(actions, f"policy {self.name}"), found
+
+    def shares(self, decisions: Decisions) -> NDArray[np.floating]:
+        """Return its probabilities [n, A]; only their shape and type are checked. Raises as `choose` does."""
+        shares = np.asarray(self.ask(decisions, lambda: self.probabilities(decisions)))
+        shape = len(decisions), decisions.game.rules.NUM_ACTIONS
+        if shares.shape != shape or shares.dtype.kind != "f":
+            got = f"{shares.dtype} of shape {shares.shape}"
+            raise ValueError(f"policy {self.name}: probabilities: expected floats of shape {shape}, got {got}")
+        return shares
+
+
+class Acting(Protocol):
+    """What a user may bring in place of a `Policy`; other methods of a `Policy` count if they are there."""
+
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> Int64s:
+        """See `Policy.act`."""
         ...
+
+
+class AdaptedPolicy(Policy):
+    """What a user brought, as a `Policy`: its own methods go before the defaults.
+
+    Attributes:
+        own: an object with `act`, or a function of (decisions, rng).
+    """
+
+    def __init__(self, own: Any) -> None:
+        self.own = own
+
+    @property
+    def name(self) -> str:
+        return self.given_name or getattr(self.own, "__name__", type(self.own).__name__)
+
+    def __repr__(self) -> str:
+        return f"AdaptedPolicy({self.own!r})"
+
+    def _method(self, name: str) -> Any:
+        return getattr(self.own, name, None) or getattr(super(), name)
+
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> Int64s:
+        actions: Int64s = getattr(self.own, "act", self.own)(decisions, rng)
+        return actions
+
+    def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
+        shares: NDArray[np.float32] = self._method("probabilities")(decisions)
+        return shares
+
+    def evaluate(self, decisions: Decisions, rng: np.random.Generator) -> ActionValues | None:
+        found: ActionValues | None = self._method("evaluate")(decisions, rng)
+        return found
+
+    def act_and_evaluate(self, decisions: Decisions, rng: np.random.Generator) -> tuple[Int64s, ActionValues | None]:
+        found: tuple[Int64s, ActionValues | None] = self._method("act_and_evaluate")(decisions, rng)
+        return found
+
+    def within(self, seconds: float, threads: int = 1) -> Policy:
+        bounded = self._method("within")(seconds, threads)
+        return as_policy(bounded, f"{self.name}.within").named(self.name)
+
+    def reset(self) -> None:
+        self._method("reset")()
 
 
 @dataclass(frozen=True)
@@ -258,13 +386,17 @@ class HasStates(Protocol):
 
 @dataclass(frozen=True)
 class Opponent:
-    """A policy with a name and the game that it plays."""
+    """A policy with a name and the game that it plays. It may be given wherever a policy is asked for."""
 
     name: str
     game: Game
     policy: Policy
 
-    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+    def __post_init__(self) -> None:
+        """Take what `as_policy` takes. Raises ValueError for anything else."""
+        object.__setattr__(self, "policy", as_policy(self.policy, self.name, self.game).named(self.name))
+
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> Int64s:
         """Choose an action [n] for each decision."""
         return self.policy.act(decisions, rng)
 
@@ -292,15 +424,15 @@ class Opponent:
             raise ValueError(f"env: {self.name} plays {self.game.name}, not {env.game.name}")
         if env.states["over"].any():
             raise ValueError("env: no decision is due: the episode is over, or has not begun; call reset")
-        return moves_of(self, decisions_at(self.game, env.states), rng)
+        return self.policy.choose(decisions_at(self.game, env.states), rng)
 
     def within(self, seconds: float, threads: int = 1) -> Opponent:
-        """Return the opponent with a limit on its time per decision, if its policy supports one."""
-        return replace(self, policy=within(self.policy, seconds, threads))
+        """Return the opponent with a limit on its time per decision and a memory of its own; see `Policy.within`."""
+        return Opponent(self.name, self.game, self.policy.within(seconds, threads))
 
     def reset(self) -> None:
         """Make the opponent forget earlier decisions."""
-        reset(self.policy)
+        self.policy.reset()
 
     def advise(self, view: dict[str, Any]) -> list[tuple[str, float]]:
         """Return the legal moves for a view (`env.view`) of the seat to move, best first, each with one number.
@@ -329,9 +461,10 @@ class Opponent:
         texts = {int(a): self.game.view.move_text(state, int(a)) for a in np.flatnonzero(decisions.mask[0])}
         worth = None
         if len(texts) > 1:
-            worth = answer_of(self, decisions, lambda: evaluation_of(self, decisions, np.random.default_rng(seed)))
+            rng = np.random.default_rng(seed)
+            worth = self.policy.ask(decisions, lambda: self.policy.evaluate(decisions, rng))
         if worth is None:
-            shares = probabilities_of(self, decisions)[0]
+            shares = self.policy.shares(decisions)[0]
             return [ActionValue(texts[a], float(shares[a])) for a in sorted(texts, key=lambda a: -shares[a])]
         best = int(worth.chosen[0])
         if not worth.worlds.any():  # one candidate: nothing was tried
@@ -360,88 +493,35 @@ def decision_of(game: Game, view: dict[str, Any]) -> tuple[Any, Decisions]:
     return state, decisions_at(game, np.array([state], game.rules.STATE))
 
 
-def evaluation_of(policy: Policy, decisions: Decisions, rng: np.random.Generator) -> ActionValues | None:
-    """Return a policy's estimated values of the actions, or None if it has none."""
-    if isinstance(policy, Opponent):  # its own `evaluate` takes a view
-        return evaluation_of(policy.policy, decisions, rng)
-    evaluate = getattr(policy, "evaluate", None)
-    found: ActionValues | None = None if evaluate is None else evaluate(decisions, rng)
-    return found
+def can_act(given: object) -> bool:
+    """Return whether something has `act`, or is a function that may be one; classes and torch modules don't count."""
+    acts = callable(getattr(given, "act", None)) and not isinstance(given, type)
+    return acts or isinstance(given, (FunctionType, MethodType, partial))
 
 
-def act_and_evaluate(
-    policy: Policy, decisions: Decisions, rng: np.random.Generator
-) -> tuple[Int64s, ActionValues | None]:
-    """Return the actions that the policy plays, and its estimates of the decisions where it has any."""
-    if isinstance(policy, Opponent):
-        return act_and_evaluate(policy.policy, decisions, rng)
-    both = getattr(policy, "act_and_evaluate", None)
-    if both is not None:
-        found: tuple[Int64s, ActionValues | None] = both(decisions, rng)
-        return found
-    twin = hide_seed(rng)
-    return policy.act(decisions, rng), evaluation_of(policy, decisions, twin)
+PolicyLike: TypeAlias = Policy | Opponent | Acting | Callable[[Decisions, np.random.Generator], Int64s]
 
 
-def within(policy: Policy, seconds: float, threads: int = 1) -> Policy:
-    """Return the policy with a limit on its time per decision, if it supports one, and a memory of its own."""
-    bounded = getattr(policy, "within", None)
-    found: Policy = policy if bounded is None else bounded(seconds, threads)
-    return found
+def as_policy(given: PolicyLike, where: str, game: Game | None = None) -> Policy:
+    """Return what was given as a policy.
 
-
-def reset(policy: Policy) -> None:
-    """Make a policy forget earlier decisions, so that it decides like a new one."""
-    forget = getattr(policy, "reset", None)
-    if forget is not None:
-        forget()
-
-
-def check_policy(policy: object, where: str) -> None:
-    """Raise ValueError if something else than a policy was given, such as a class or a name."""
-    if not isinstance(policy, Policy) or isinstance(policy, type):
-        raise ValueError(f"{where}: expected a Policy, with act and probabilities, got {short_repr(policy)}")
-
-
-def answer_of(policy: Policy, decisions: Decisions, ask: Callable[[], Answer]) -> Answer:
-    """Return the result of `ask`. Raises PolicyError from the policy's own exception; IllegalMove passes through."""
-    try:
-        return ask()
-    except (IllegalMove, PolicyError):
-        raise
-    except Exception as error:
-        raise decisions.failure(error, f"policy {name_of(policy)}") from error
-
-
-def moves_of(policy: Policy, decisions: Decisions, rng: np.random.Generator) -> Int64s:
-    """Return a policy's actions, int64 [n], checked.
+    Args:
+        given: a `Policy`; an opponent; an object with `act`; or a function of (decisions, rng).
+        where: it was given, for messages.
+        game: that it must play, if it says which it plays; None: any.
 
     Raises:
-        ValueError: it returned anything but n whole numbers.
-        PolicyError: it raised an exception.
-        IllegalMove: one of the actions is illegal.
+        ValueError: it is something else, such as a class or a name, or it plays another game.
     """
-    return decisions.check(
-        answer_of(policy, decisions, lambda: policy.act(decisions, rng)), f"policy {name_of(policy)}"
-    )
-
-
-def valued_moves_of(
-    policy: Policy, decisions: Decisions, rng: np.random.Generator
-) -> tuple[Int64s, ActionValues | None]:
-    """Return what `moves_of` does, and the estimates that led to it where the policy has any."""
-    actions, found = answer_of(policy, decisions, lambda: act_and_evaluate(policy, decisions, rng))
-    return decisions.check(actions, f"policy {name_of(policy)}"), found
-
-
-def probabilities_of(policy: Policy, decisions: Decisions) -> NDArray[np.floating]:
-    """Return a policy's probabilities [n, A]; only their shape and type are checked. Raises as `moves_of` does."""
-    shares = np.asarray(answer_of(policy, decisions, lambda: policy.probabilities(decisions)))
-    shape = len(decisions), decisions.game.rules.NUM_ACTIONS
-    if shares.shape != shape or shares.dtype.kind != "f":
-        got = f"{shares.dtype} of shape {shares.shape}"
-        raise ValueError(f"policy {name_of(policy)}: probabilities: expected floats of shape {shape}, got {got}")
-    return shares
+    policy = given.policy if isinstance(given, Opponent) else given
+    if not can_act(policy):
+        raise ValueError(f"{where}: expected a Policy, or another object with act, got {short_repr(policy)}")
+    if not isinstance(policy, Policy):
+        policy = AdaptedPolicy(policy)
+    playing = getattr(given, "game", None)
+    if game is not None and isinstance(playing, Game) and playing != game:
+        raise ValueError(f"{where}: {policy.name} plays {playing.name}, not {game.name}")
+    return policy
 
 
 def hide_seed(rng: np.random.Generator) -> np.random.Generator:
@@ -459,11 +539,6 @@ def spawn(rng: np.random.Generator) -> np.random.Generator:
 
 def _digest(rng: np.random.Generator) -> int:
     return int.from_bytes(hashlib.sha256(repr(rng.bit_generator.state).encode()).digest(), "little")
-
-
-def name_of(policy: Policy) -> str:
-    """Return the name of a policy for messages."""
-    return policy.name if isinstance(policy, Opponent) else type(policy).__name__
 
 
 def decisions_at(game: Game, states: NDArray[Any]) -> Decisions:

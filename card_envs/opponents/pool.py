@@ -22,12 +22,12 @@ from card_envs.game import Game
 from card_envs.games import get_game
 from card_envs.opponents._names import load_opponent
 from card_envs.opponents.networks._torch_policy import TorchPolicy, evaluate
-from card_envs.opponents.policy import Opponent, Policy, name_of
+from card_envs.opponents.policy import Opponent, Policy, PolicyLike, as_policy, can_act
 
 DrawBy = Literal["uniform", "recent", "hard", "close"]
 FIRST_RATING = 1000.0
 ELO_STEP = 16.0  # most points that one episode moves a rating
-POLICIES = "expected a Policy, with act and probabilities, or what TorchPolicy takes"
+POLICIES = "expected a Policy, or another object with act, or what TorchPolicy takes"
 MEMORY = 0.99  # weight of an episode in the win share, relative to the next one against the same member
 
 
@@ -84,7 +84,7 @@ class OpponentPool:
     def __init__(
         self,
         game: str | Game,
-        rivals: Sequence[str | Policy] = (),
+        rivals: Sequence[str | PolicyLike] = (),
         size: int = 16,
         draw_by: DrawBy = "uniform",
         power: float = 2.0,
@@ -122,7 +122,7 @@ class OpponentPool:
         self._num_added = 0
         self._results: dict[str, _Results] = {}  # of former members as well: episodes may still be running
         for rival in rivals:
-            self._rivals.append(self._member(self._policy(rival), rival if isinstance(rival, str) else None))
+            self._rivals.append(self._member(self._policy(rival)))
 
     def __len__(self) -> int:
         return len(self._rivals) + len(self._snapshots)
@@ -166,28 +166,26 @@ class OpponentPool:
     def _policy(self, given: Any) -> Policy:
         """Return what was given as a policy. Raises ValueError."""
         if isinstance(given, str):
-            return load_opponent(given, self.game)
-        if not isinstance(given, (Policy, type)) and "torch" in sys.modules:
+            return load_opponent(given, self.game).policy
+        why = ""
+        if not hasattr(given, "probabilities") and "torch" in sys.modules:
             try:
                 return TorchPolicy(given)
             except ValueError as error:
-                raise ValueError(f"pool: {POLICIES}, got {short_repr(given)}: {error}") from None
-        if not isinstance(given, Policy) or isinstance(given, type):
-            raise ValueError(f"pool: {POLICIES}, got {short_repr(given)}")
-        if isinstance(given, Opponent) and given.game != self.game:
-            raise ValueError(f"pool: {given.name} plays {given.game.name}, not {self.game.name}")
-        checked: Policy = given
-        return checked
+                why = f": {error}"
+        if not can_act(given):
+            raise ValueError(f"pool: {POLICIES}, got {short_repr(given)}{why}")
+        return as_policy(given, "pool", self.game)
 
-    def _member(self, policy: Policy, name: str | None) -> Opponent:
+    def _member(self, policy: Policy, name: str | None = None) -> Opponent:
         """Return a policy as a member that begins with the learner's rating. Raises ValueError for a name in use."""
-        name = name_of(policy) if name is None else name
+        name = policy.name if name is None else name
         if not isinstance(name, str) or not name:
             raise ValueError(f"name: expected a text, got {short_repr(name)}")
         if name in self._results:
             raise ValueError(f"pool: expected members with different names, got {short_repr(name)} again")
         self._results[name] = _Results(self.rating)
-        return Opponent(name, self.game, policy.policy if isinstance(policy, Opponent) else policy)
+        return Opponent(name, self.game, policy)
 
     def chances(self) -> NDArray[np.float64]:
         """Return float64 [len(pool)], the probability of each of `members` of being drawn next."""

@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 
 from card_envs.compiling._specialize import BOTS
 from card_envs.engine._buffers import check_choice
-from card_envs.opponents.policy import Decisions, sample
+from card_envs.opponents.policy import Decisions, Policy, sample
 
 
-class RandomPolicy:
+class RandomPolicy(Policy):
     """Plays uniformly at random among the legal actions."""
 
     def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -20,7 +20,7 @@ class RandomPolicy:
         return (decisions.mask / decisions.mask.sum(axis=1, keepdims=True)).astype(np.float32)
 
 
-class ScriptedPolicy:
+class ScriptedPolicy(Policy):
     """Plays like `trivial` or `greedy` of the game's `bot.py`. Deterministic."""
 
     def __init__(self, bot: str) -> None:
@@ -30,6 +30,3 @@ class ScriptedPolicy:
 
     def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
         return decisions.bot_moves(self.bot)
-
-    def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
-        return np.eye(decisions.mask.shape[1], dtype=np.float32)[decisions.bot_moves(self.bot)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -16,15 +15,7 @@ from card_envs.game import Int64s, UInt64s
 from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, Macro
 from card_envs.opponents.networks._afterstates import PLAYER
 from card_envs.opponents.phased import PhasedPolicy
-from card_envs.opponents.policy import (
-    Decisions,
-    Opponent,
-    Policy,
-    answer_of,
-    decision_of,
-    decisions_at,
-    moves_of,
-)
+from card_envs.opponents.policy import Decisions, Opponent, decision_of, decisions_at
 from card_envs.opponents.search import SearchPolicy
 from card_envs.opponents.search._lines import joins, key_of_position, moves_on, new_line_scratch, write_cost
 
@@ -67,7 +58,10 @@ class MoveJudge:
         """Find the opponent's search. Raises ValueError if it has none."""
         if seconds is not None:
             opponent = opponent.within(seconds / 3)  # it searches twice, and prices
-        searches = list(_searches(opponent.policy))
+        parts = opponent.policy.parts()
+        searches = [part for part in parts if isinstance(part, SearchPolicy)]
+        asked_by_others = {id(part) for search in searches for part in search.parts()[1:]}
+        searches = [search for search in searches if id(search) not in asked_by_others]
         if not searches:
             raise ValueError(f"{opponent.name} does not search, so it can't judge; expected strong or search:64")
         self.opponent = opponent
@@ -133,8 +127,7 @@ class MoveJudge:
         best, costs, errors = np.zeros(len(decisions), np.int64), *np.zeros((2, len(decisions)))
         for i, action in enumerate(played.tolist()):
             one = decisions.at(np.array([i]))
-            best[i], costs[i], errors[i] = answer_of(
-                self.opponent,
+            best[i], costs[i], errors[i] = self.opponent.policy.ask(
                 one,
                 lambda: self._cost(one, action, keys[i : i + 1]),  # noqa: B023
             )
@@ -176,7 +169,9 @@ class MoveJudge:
     def _own_line(self, decisions: Decisions, states: NDArray[Any]) -> Macro:
         """Return [L] what the judge would play."""
         decisions = decisions.copy()
-        policy = _deciding(self.opponent.policy, decisions)
+        policy = self.opponent.policy
+        while isinstance(policy, PhasedPolicy):
+            policy = policy.deciding(decisions)
         key = self._key(states)
         if isinstance(policy, SearchPolicy):
             macro = policy.search_worlds(decisions, states, key).macros[0]
@@ -184,7 +179,7 @@ class MoveJudge:
                 return macro
             action = int(macro[0])
         else:
-            action = int(moves_of(policy, decisions, np.random.default_rng(key))[0])
+            action = int(policy.choose(decisions, np.random.default_rng(key))[0])
         return self._line(states, action)
 
     def _line(self, states: NDArray[Any], action: int) -> Macro:
@@ -199,21 +194,3 @@ class MoveJudge:
 
     def _loop(self, loop: Any) -> Any:
         return specialize(loop, self.opponent.game, PLAYER)
-
-
-def _deciding(policy: Policy, decisions: Decisions) -> Policy:
-    """Return the part of a policy that makes a decision."""
-    if isinstance(policy, PhasedPolicy):
-        return _deciding(policy.deciding(decisions), decisions)
-    return _deciding(policy.policy, decisions) if isinstance(policy, Opponent) else policy
-
-
-def _searches(policy: Policy) -> Iterator[SearchPolicy]:
-    """Yield the searches that a policy is made of."""
-    if isinstance(policy, SearchPolicy):
-        yield policy
-    elif isinstance(policy, PhasedPolicy):
-        yield from _searches(policy.inside)
-        yield from _searches(policy.outside)
-    elif isinstance(policy, Opponent):
-        yield from _searches(policy.policy)

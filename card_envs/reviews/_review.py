@@ -355,7 +355,7 @@ def sampled_positions(
     opponent.reset()  # results must not depend on what this process played before
     states = new_tables(game, options, seed, np.arange(games))
     seats = np.zeros((games, game.rules.NUM_SEATS), np.int8)
-    played = play_out(game, states, [opponent], seats, [np.random.default_rng([seed, 0])], keep_moves=True)
+    played = play_out(game, states, [opponent.policy], seats, [np.random.default_rng([seed, 0])], keep_moves=True)
     rng, found = np.random.default_rng([seed, 1]), []
     for table in range(games):
         all_of_game = with_choice(game, _positions_on(game, options, seed, table, played.moves_of(table)))
@@ -410,5 +410,5 @@ def review_policy(
     Warns:
         UserWarning: the opponent was trained under other options.
     """
-    warn_if_unlike_training(opponent, opponent.game, options or {})
+    warn_if_unlike_training(opponent.policy, opponent.game, options or {})
     return review_of_policy(opponent, number, by, options or {}, seed, games).finish()

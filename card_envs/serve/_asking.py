@@ -13,7 +13,7 @@ from card_envs.game import Game
 from card_envs.opponents import load_opponent, opponent_names
 from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
 from card_envs.opponents.networks.policies import AfterstatePolicy, NetworkPolicy
-from card_envs.opponents.policy import Opponent, moves_of
+from card_envs.opponents.policy import Opponent
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 from card_envs.serve._episode import ServedEpisode
 from card_envs.serve._messages import Problem
@@ -111,7 +111,7 @@ def choose(opponent: Opponent, episode: ServedEpisode, key: int) -> Callable[[],
     decisions = episode.decision(rng)
     seed = int(rng.integers(1 << 63))
 
-    return lambda: int(moves_of(opponent, decisions, np.random.default_rng(seed))[0])
+    return lambda: int(opponent.policy.choose(decisions, np.random.default_rng(seed))[0])
 
 
 def advice(opponent: Opponent, view: dict[str, Any], seed: int, seconds: float) -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ from card_envs.envs._replay import replay
 from card_envs.envs.aec import CardEnv, env_with
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
-from card_envs.opponents.policy import Opponent, hide_seed, name_of, spawn
+from card_envs.opponents.policy import Opponent, hide_seed, spawn
 from card_envs.record import GameRecord
 from card_envs.terminal._narration import (
     WIDTH,
@@ -77,7 +77,8 @@ def play_game(
         ValueError: a wrong seat, opponent, option or folder; a record of another game or of a finished one.
     """
     check_seat(game, seat)
-    others = Others(load_opponents(game, opponents, game.rules.NUM_SEATS - 1), seat)
+    loaded = load_opponents(game, opponents, game.rules.NUM_SEATS - 1)
+    others = Others([opponent.policy for opponent in loaded], seat)
     check_output(record)
     rng = np.random.default_rng(seed)
     names, events = seat_names(game, seat), list[Event]()
@@ -189,7 +190,7 @@ class PersonsTable:
     def _seating(self) -> str:
         seat = self.others.seat
         named = zip(self.names[seat + 1 :] + self.names[:seat], self.others.players)
-        return ", ".join([f"you have seat {seat}", *(f"{name} is {name_of(player)}" for name, player in named)])
+        return ", ".join([f"you have seat {seat}", *(f"{name} is {player.name}" for name, player in named)])
 
     def _show_table(self) -> None:
         self.show("-" * WIDTH, "dim")

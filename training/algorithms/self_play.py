@@ -16,7 +16,7 @@ from torch import nn
 from card_envs.game import Game
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
-from card_envs.opponents._names import Folder, parse
+from card_envs.opponents._names import folder_of
 from card_envs.opponents.networks.policies import TrainedPolicy
 from card_envs.opponents.policy import Policy
 
@@ -191,8 +191,8 @@ class SelfPlay:
     def _warm_start(self, name: str) -> None:
         """Begin with the networks of a run, or the actor of an opponent. Raises ValueError where they don't fit."""
         try:
-            player = parse(name).player
-            path = RunFolder(player.path).checkpoint if isinstance(player, Folder) else None
+            folder = folder_of(name)
+            path = RunFolder(folder).checkpoint if folder else None
             if path and path.is_file():
                 arrays = checkpoint.below("algorithm", checkpoint.read(path)[0])
                 names = [network for network in self.networks if checkpoint.below(network, arrays)]

@@ -50,7 +50,7 @@ class NTuplePolicy(TrainedPolicy):
         super().__init__(game, weights, sampled)
         self.max_positions = check_int(max_positions, 1, MOST_POSITIONS, "max_positions")
         self.table = for_loops(np.ascontiguousarray(weights["weights"], np.float32))
-        self.plans = PlanCache(game)
+        self.plans = PlanCache()
 
     @staticmethod
     def shapes(game: Game, hidden: list[int]) -> dict[str, tuple[int, ...]]:
@@ -66,7 +66,7 @@ class NTuplePolicy(TrainedPolicy):
     def within(self, seconds: float, threads: int = 1) -> NTuplePolicy:
         """Return the same policy with plans of its own; its time has a bound anyway. See `Policy`."""
         twin = copy(self)
-        twin.plans = PlanCache(self.game)
+        twin.plans = PlanCache()
         return twin
 
     def reset(self) -> None:
@@ -76,7 +76,7 @@ class NTuplePolicy(TrainedPolicy):
     def _plan(self, decisions: Decisions) -> Int64s:
         states = decisions.worlds(np.random.default_rng(0), 1)[:, 0].copy()
         macros = self.best_macros(states, 1)[0][:, 0]
-        self.plans.add(states, macros)
+        self.plans.add(self.game, states, macros)
         return macros[:, 0].astype(np.int64)
 
     def best_macros(self, states: NDArray[Any], most: int) -> tuple[Macros, Int64s]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -15,7 +16,7 @@ from card_envs.game import Field, Game, Rules, bounds, total
 from card_envs.opponents.networks._afterstate_network import AfterstateNetwork, move_scores
 from card_envs.opponents.networks._afterstates import Afterstates, afterstates, move_fields
 from card_envs.opponents.networks._sparse import SparseRows, compress, sum_weights
-from card_envs.opponents.policy import Decisions, sample
+from card_envs.opponents.policy import Decisions, Policy, sample
 
 Weights = Mapping[str, NDArray[np.floating]]
 Layers: TypeAlias = list[tuple[NDArray[np.float32], NDArray[np.float32]]]  # weights [inputs, outputs], biases
@@ -41,7 +42,7 @@ def weight_shapes(sizes: list[int]) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-class LogitsPolicy:
+class LogitsPolicy(Policy):
     """A policy with a masked softmax over scores of the actions.
 
     Attributes:
@@ -92,10 +93,12 @@ class TrainedPolicy(LogitsPolicy):
         game: the game.
         weights: its tensors, by name.
         trained_options: of the game, as its folder says; None: unknown.
+        origin: the folder that it was loaded from, and what its files were like then; None: elsewhere.
     """
 
     architecture: ClassVar[Architecture]
     trained_options: dict[str, Any] | None = None
+    origin: tuple[Path, Any] | None = None
 
     def __init__(self, game: Game, weights: Weights, sampled: bool = True) -> None:
         check_game(game)

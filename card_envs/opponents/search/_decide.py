@@ -1,7 +1,7 @@
 """One decision, compiled: find the arms, draw worlds, play every arm out in each, drop what falls behind, choose.
 
 `decide_tables` makes whole decisions, one table after the other, in one thread. Threads that share the worlds of one
-table, and searches that keep to a time, run the same code stage by stage (`WorkerPool` in `_policy.py`). World number
+table, and searches that keep to a time, run the same code stage by stage (`_workers.py`). World number
 w of a table has a random stream of its own, so that the result is the same in any case.
 """
 

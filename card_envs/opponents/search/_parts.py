@@ -39,7 +39,7 @@ from card_envs.opponents.networks._ntuples import (
 )
 from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
 from card_envs.opponents.networks.policies import AfterstatePolicy, LookaheadPolicy
-from card_envs.opponents.policy import Opponent, Policy
+from card_envs.opponents.policy import Policy
 from card_envs.opponents.search._budget import Arms, Budget
 from card_envs.opponents.search._candidates import MacroExpansion, find_macros, new_expansion
 
@@ -284,12 +284,12 @@ def ntuple_value(state: State, seat: int, part: NTupleLeaf) -> tuple[int, float]
 
 def arms_part(search: SearchSettings, budget: Budget) -> tuple[Any, Arrays]:
     """Return the function for `find_arms`, and its arrays."""
-    prior, most = unwrapped(search.prior), budget.candidates
+    prior, most = search.prior, budget.candidates
     if search.moves == "single":
         return unranked, new_expansion(search.game, 1, False, single=True)
     if isinstance(prior, NTuplePolicy):
         return rank_by_ntuples, NTupleRanking(prior.network(), np.zeros(most, np.int64))
-    if not ranks_macros(search):
+    if not isinstance(prior, LookaheadPolicy) or prior.network is None:
         return unranked, new_expansion(search.game, most, prior is None and search.rollout is None)
     expansion, scorer = new_expansion(search.game, most, True), new_scorer(search.game, prior.network)
     reached, scores, order = np.zeros(most, np.uint64), np.zeros(most, np.float32), np.zeros(most, np.int64)
@@ -298,34 +298,33 @@ def arms_part(search: SearchSettings, budget: Budget) -> tuple[Any, Arrays]:
 
 def ranks_macros(search: SearchSettings) -> bool:
     """Return whether the prior of a search ranks macro-actions."""
-    prior = unwrapped(search.prior)
+    prior = search.prior
     ranks = isinstance(prior, NTuplePolicy) or (isinstance(prior, LookaheadPolicy) and prior.network is not None)
     return ranks and search.moves == "turn"
 
 
-def moves_of(policy: Policy | None) -> Any:
-    """Return the function for `next_moves` that plays like a policy; `scripted_moves` if none does."""
-    policy = unwrapped(policy)
-    if isinstance(policy, NTuplePolicy) and not policy.sampled:
-        return ntuple_moves
-    if isinstance(policy, AfterstatePolicy) and policy.network is not None and not policy.sampled:
-        return lookahead_moves if policy.lookahead else network_moves
-    return scripted_moves
+def is_compiled(policy: Policy | None) -> bool:
+    """Return whether there is a function for `next_moves` that plays like a policy."""
+    if isinstance(policy, AfterstatePolicy):
+        return policy.network is not None and not policy.sampled
+    return isinstance(policy, NTuplePolicy) and not policy.sampled
 
 
 def moves_part(game: Game, policy: Policy | None, positions: int | None = None) -> tuple[Any, Arrays]:
-    """Return `moves_of` a policy, and the arrays; an n-tuple network values `positions` (default: its own number)."""
-    function, network = moves_of(policy), unwrapped(policy)
-    if function is scripted_moves:
-        return function, NoArrays()
-    if function is ntuple_moves:
-        return function, network.network(positions)
-    return function, new_scorer(game, network.network)
+    """Return the function for `next_moves` that plays like a policy, and its arrays; `scripted_moves` if none does.
+
+    An n-tuple network values `positions` (default: its own number).
+    """
+    if isinstance(policy, NTuplePolicy) and not policy.sampled:
+        return ntuple_moves, policy.network(positions)
+    if isinstance(policy, AfterstatePolicy) and policy.network is not None and not policy.sampled:
+        return lookahead_moves if policy.lookahead else network_moves, new_scorer(game, policy.network)
+    return scripted_moves, NoArrays()
 
 
 def asks_python(search: SearchSettings) -> bool:
     """Return whether a policy that is not compiled plays on."""
-    return search.rollout is not None and moves_of(search.rollout) is scripted_moves
+    return search.rollout is not None and not is_compiled(search.rollout)
 
 
 def rollout_part(search: SearchSettings) -> tuple[Functions, Arrays]:
@@ -346,14 +345,7 @@ def stop_of(search: SearchSettings) -> tuple[int, int]:
 
 def leaf_part(search: SearchSettings) -> tuple[Any, Arrays]:
     """Return the function for `leaf_value`, and its arrays."""
-    leaf = unwrapped(search.leaf)
-    if leaf is None:
+    leaf = search.leaf
+    if not isinstance(leaf, NTuplePolicy):
         return margin_at_end, NoArrays()
     return ntuple_value, NTupleLeaf(leaf.table, planner_of(search.game).new_scratch(1), search.leaf_playout)
-
-
-def unwrapped(policy: Policy | None) -> Any:
-    """Return the policy itself, whatever opponents it is wrapped in."""
-    while isinstance(policy, Opponent):
-        policy = policy.policy
-    return policy

@@ -8,17 +8,13 @@ explain what the other seats did are drawn less often. A search is made of funct
 - rollout: who plays the worlds on; policies that are not compiled do in `_rollout.py`;
 - leaf: where a rollout stops.
 
-`_decide.py` has the loop that calls them, and `_budget.py` how many worlds each arm gets. Here, threads share decisions
-or the worlds of one, and keep to a time. `check_parts` says what goes together.
+`_decide.py` has the loop that calls them, and `_budget.py` how many worlds each arm gets. `_workers.py` lets threads
+share decisions or the worlds of one, and keeps to a time.
 """
 
 from __future__ import annotations
 
 import math
-import os
-import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from typing import Any, get_args
 
@@ -26,24 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs._processes import cores
-from card_envs.compiling import specialize
 from card_envs.engine._buffers import UINT64, check_choice, check_game, check_int, checked
-from card_envs.engine._cost import SHORTEST
 from card_envs.game import Game, Int8s, Int64s, UInt64s
 from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, Macros, PlanCache
 from card_envs.opponents.networks._afterstates import PLAYER
 from card_envs.opponents.networks.ntuple_policy import MOST_POSITIONS, NTuplePolicy
 from card_envs.opponents.networks.policies import LookaheadPolicy
-from card_envs.opponents.policy import (
-    ActionValue,
-    ActionValues,
-    Decisions,
-    Policy,
-    check_policy,
-    name_of,
-    probabilities_of,
-    reset,
-)
+from card_envs.opponents.policy import ActionValue, ActionValues, Decisions, Policy, as_policy
 from card_envs.opponents.search._budget import (
     FIRST_BATCH,
     LONGER,
@@ -52,23 +37,12 @@ from card_envs.opponents.search._budget import (
     STEPS_PER_WORLD,
     UNLIMITED,
     Z_THRESHOLD,
-    ArmStats,
     Budget,
-    judge,
-    new_stats,
 )
-from card_envs.opponents.search._decide import (
-    SearchBatch,
-    SearchResults,
-    SearchWorkspace,
-    WorldShare,
-    decide_tables,
-    new_results,
-    new_workspace,
-    write_result,
-)
-from card_envs.opponents.search._parts import Moves, asks_python, ranks_macros, unwrapped
+from card_envs.opponents.search._decide import SearchBatch, SearchResults, new_results
+from card_envs.opponents.search._parts import Moves, asks_python, ranks_macros
 from card_envs.opponents.search._rollout import PolicyRollouts
+from card_envs.opponents.search._workers import FIRST_PLAYOUT, OfThread, Pace, Workers
 
 LEAST_PROBABILITY = 0.01  # a prior's actions below it are not tried
 # Macro-actions that are found: this many for each world, at most this many. With a time, finding and trying them for
@@ -76,16 +50,13 @@ LEAST_PROBABILITY = 0.01  # a prior's actions below it are not tried
 MACROS_PER_WORLD, MAX_MACROS, FIRST_SHARE = 8, 8192, 0.25
 # Macro-actions that a network scores, each in about this time.
 SCORED_PER_WORLD, MAX_SCORED, SCORE_SECONDS = 2, 2048, 1e-5
-# Threads share decisions where each has this many, else the worlds of one once a stage takes that long.
-MANY, WORTH_SHARING = 4, 5e-4  # seconds
-FIRST_PLAYOUT = 5e-5  # seconds that a playout takes, until it is known
-WHOLE, ARMS_ALONE, STAGE = (WorldShare(stages, 0, 1) for stages in (UNLIMITED, 0, 1))
-
-TryStage = Callable[[SearchBatch, int, Budget, SearchWorkspace], int]
+PARTS = ("prior", "rollout", "leaf")
+# In a name, these settings follow the budget if they are not what they are without being named.
+NAMED = ("moves", *PARTS, "leaf_after", "leaf_playout", "arms")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SearchPolicy:
+class SearchPolicy(Policy):
     """Plays the action that is best on average over sampled worlds, in compiled code, on all cores.
 
     Attributes:
@@ -111,7 +82,7 @@ class SearchPolicy:
         plans: the rest of macro-actions that were chosen.
 
     Raises:
-        ValueError: a part is no such thing, or the parts don't go together; see `check_parts`.
+        ValueError: a part is no such thing or plays another game, or there are settings of a leaf without one.
     """
 
     game: Game
@@ -128,15 +99,15 @@ class SearchPolicy:
     threads: int | None = None
     refine_steps: int | None = None
     rollout_positions: int = 64
-    plans: PlanCache = field(init=False)
-    _idle: list[WorkerPool] = field(init=False, default_factory=list)
+    plans: PlanCache = field(init=False, default_factory=PlanCache)
+    _pace: Pace = field(init=False, default_factory=Pace)
+    _of_thread: OfThread = field(init=False, default_factory=OfThread)
 
     def __post_init__(self) -> None:
         check_game(self.game)
         check_int(self.worlds, 1, UNLIMITED, "worlds")
-        if self.threads is None:
-            object.__setattr__(self, "threads", cores())
-        check_int(self.threads, 1, None, "threads")
+        own: dict[str, Any] = {"threads": cores() if self.threads is None else self.threads}
+        check_int(own["threads"], 1, None, "threads")
         if self.seconds is None and self.worlds == UNLIMITED:
             raise ValueError("search: expected a number of worlds, or seconds")
         if self.seconds is not None and not (type(self.seconds) in (int, float) and 0 < self.seconds < float("inf")):
@@ -149,19 +120,16 @@ class SearchPolicy:
         if self.refine_steps is not None:
             check_int(self.refine_steps, 0, MAX_STEPS, "refine_steps")
         check_int(self.rollout_positions, 1, MOST_POSITIONS, "rollout_positions")
-        check_parts(self)
-        object.__setattr__(self, "plans", PlanCache(self.game))
+        own |= {name: as_policy(part, name, self.game) for name, part in self._named_parts().items()}
+        for name, value in own.items():
+            object.__setattr__(self, name, value)
+        check_leaf(self)
 
     def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
         """See `Policy.act`."""
         if self.moves == "single":
             return self.search(decisions, rng).chosen
         return self.plans.act(decisions, lambda new: self.search(new, rng).chosen)
-
-    def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
-        """See `Policy.probabilities`: 1 for the action that it plays."""
-        chosen = self.act(decisions, np.random.default_rng(0))
-        return np.eye(decisions.mask.shape[1], dtype=np.float32)[chosen]
 
     def evaluate(self, decisions: Decisions, rng: np.random.Generator) -> ActionValues:
         """Return what each action brings in points by the end of the deal; nan where it was not tried.
@@ -187,12 +155,31 @@ class SearchPolicy:
 
     def within(self, seconds: float, threads: int = 1) -> SearchPolicy:
         """Return the same search, cut short where a decision would take longer; see `Policy`."""
-        return replace(self, seconds=min(seconds, self.seconds or seconds), threads=threads)
+        seconds = min(seconds, self.seconds or seconds)
+        own: dict[str, Any] = {name: part.within(math.inf, threads) for name, part in self._named_parts().items()}
+        own |= {"seconds": None if seconds == math.inf else seconds, "threads": threads}
+        return replace(self, **own).named(self.name)
+
+    def parts(self) -> tuple[Policy, ...]:
+        return (self, *(policy for part in self._named_parts().values() for policy in part.parts()))
+
+    def _named_parts(self) -> dict[str, Policy]:
+        return {name: part for name in PARTS if (part := getattr(self, name)) is not None}
 
     @property
     def settings(self) -> dict[str, Any]:
         """The arguments that the search was made with but for the game, by name."""
         return {one.name: getattr(self, one.name) for one in fields(self)[1:] if one.init}
+
+    @property
+    def name(self) -> str:
+        """`search:64,moves=turn`; settings that names don't have are left out."""
+        if self.given_name:
+            return self.given_name
+        budget = f"{self.worlds}" if self.seconds is None else f"{1000 * self.seconds:g}ms"
+        changed = {one: self.settings[one] for one in NAMED if self.settings[one] != getattr(SearchPolicy, one)}
+        words = (f"{one}={value.name if isinstance(value, Policy) else value}" for one, value in changed.items())
+        return ",".join([f"search:{budget}", *words])
 
     def __repr__(self) -> str:
         made_of = ", ".join(f"{name}={value!r}" for name, value in self.settings.items() if value is not None)
@@ -201,15 +188,9 @@ class SearchPolicy:
     def reset(self) -> None:
         """Forget plans, and those of the parts; see `Policy`."""
         self.plans.clear()
-        for pool in self._idle:
-            pool.playout_seconds = FIRST_PLAYOUT
-        for part in (self.prior, self.rollout):
-            if part is not None:
-                reset(part)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave threads and workspaces out of copies."""
-        return {**self.__dict__, "_idle": []}
+        self._pace.reset()
+        for part in self._named_parts().values():
+            part.reset()
 
     def search(self, decisions: Decisions, rng: np.random.Generator) -> SearchResults:
         """Search at all tables. Raises ValueError or IllegalMove where a part is of no use."""
@@ -220,7 +201,7 @@ class SearchPolicy:
         keys = checked("rng.integers", rng.integers(0, 1 << 64, len(states), np.uint64), (len(states),), UINT64)
         results = self.search_worlds(decisions, states, keys)
         if self.moves == "turn":
-            self.plans.add(states, results.macros)
+            self.plans.add(self.game, states, results.macros)
         return results
 
     def search_worlds(self, decisions: Decisions, states: NDArray[Any], keys: UInt64s) -> SearchResults:
@@ -252,10 +233,9 @@ class SearchPolicy:
         """Return the results of decisions; by default, each has the budget of the search."""
         results = new_results(len(batch.states), batch.lines.shape[2], self.game.rules.NUM_ACTIONS)
         asked = PolicyRollouts(self, np.random.default_rng(batch.keys)).try_stage if asks_python(self) else None
-        pool = self._take_pool()
-        budget = budget or self.budget(seconds, pool.playout_seconds)
-        moves = pool.decide(batch, budget, seconds, asked, results)
-        self._idle.append(pool)
+        budget = budget or self.budget(seconds, self._pace.playout_seconds)
+        with self._of_thread.lent(lambda: Workers(self, self.budget(None), self.threads or 1)) as workers:
+            moves = workers.decide(batch, budget, seconds, asked, results, self._pace)
         return results._replace(moves=moves)
 
     def _baselines(self, decisions: Decisions) -> tuple[Int64s, Int8s]:
@@ -263,8 +243,8 @@ class SearchPolicy:
         asked = self.rollout if self.prior is None else self.prior
         if asked is None or ranks_macros(self):
             return decisions.bot_moves(PLAYER), decisions.mask
-        probabilities = probabilities_of(asked, decisions.copy())  # it may write into what it gets
-        baselines = decisions.check(probabilities.argmax(axis=1), f"{name_of(asked)} in a search")
+        probabilities = asked.shares(decisions.copy())  # it may write into what it gets
+        baselines = decisions.check(probabilities.argmax(axis=1), f"{asked.name} in a search")
         if self.prior is None:
             return baselines, decisions.mask
         certain = probabilities.max(axis=1, keepdims=True) == 1  # a deterministic prior ranks no other actions
@@ -281,7 +261,7 @@ class SearchPolicy:
         least = 2 * self.game.rules.NUM_ACTIONS  # the baseline, and each action as a candidate
         if not ranks_macros(self):
             candidates = max(affordable(MACROS_PER_WORLD, MAX_MACROS, FIRST_BATCH * playout_seconds), least)
-        elif isinstance(unwrapped(self.prior), LookaheadPolicy):
+        elif isinstance(self.prior, LookaheadPolicy):
             candidates = max(affordable(SCORED_PER_WORLD, MAX_SCORED, SCORE_SECONDS), least)
         else:
             candidates = arms  # n-tuple networks find the best alone
@@ -298,117 +278,6 @@ class SearchPolicy:
             affordable = min(affordable, int(math.sqrt(STEPS_IN_A_SECOND * self.seconds)))
         return min(affordable, MAX_STEPS)
 
-    def _take_pool(self) -> WorkerPool:
-        """Take an idle pool of workers, or make one: several threads may search at once."""
-        while self._idle:
-            pool = self._idle.pop()
-            if pool.process == os.getpid():  # else made before a fork: its threads are gone
-                return pool
-        return WorkerPool(self, self.threads or 1)
-
-
-class WorkerPool:
-    """Workspaces and threads of one search, used by one caller at a time.
-
-    Attributes:
-        workspaces: one for each thread.
-        process: id of the process that made it.
-        playout_seconds: what a playout took in the last decision that kept to a time.
-    """
-
-    def __init__(self, search: SearchPolicy, num_threads: int) -> None:
-        """Allocate for this many threads."""
-        made = [new_workspace(search, search.budget(None)) for _ in range(num_threads)]
-        functions = made[0][0]
-        self.workspaces = [workspace for _, workspace in made]
-        self.process = os.getpid()
-        self.playout_seconds = FIRST_PLAYOUT
-        self._decide = specialize(decide_tables, search.game, PLAYER, functions=functions)
-        self._judge, self._write_result = specialize(judge), specialize(write_result)
-        self._threads: ThreadPoolExecutor | None = None
-
-    def decide(
-        self, batch: SearchBatch, budget: Budget, seconds: float | None, try_stage: TryStage | None,
-        results: SearchResults,
-    ) -> int:  # fmt: skip
-        """Decide; return how many actions were played in all worlds.
-
-        Args:
-            batch: the decisions.
-            budget: of each.
-            seconds: for each decision, which has all threads to itself; None: no bound.
-            try_stage: tries the arms of a stage in place of compiled code; None: nothing does.
-            results: are written.
-        """
-        n, threads = len(batch.states), len(self.workspaces)
-        self._sized = [sized(workspace, budget.candidates) for workspace in self.workspaces]
-        if seconds is None and try_stage is None and (threads == 1 or n >= MANY * threads):
-            bounds = [n * k // threads for k in range(threads + 1)]
-
-            def work(k: int) -> int:
-                return self._decide(bounds[k], bounds[k + 1], WHOLE, batch, budget, self._sized[k], results)
-
-            return sum(self._map(work))
-        return sum(self._in_stages(i, batch, budget, seconds, try_stage, results) for i in range(n))
-
-    def _map(self, work: Callable[[int], int]) -> list[int]:
-        """Do each thread's share."""
-        if len(self.workspaces) == 1:
-            return [work(0)]
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(len(self.workspaces), "card_envs")
-        return list(self._threads.map(work, range(len(self.workspaces))))
-
-    def _in_stages(
-        self, i: int, batch: SearchBatch, budget: Budget, seconds: float | None, try_stage: TryStage | None,
-        results: SearchResults,
-    ) -> int:  # fmt: skip
-        """Make one decision, its stages shared among the threads, and look at the clock between them."""
-        workspace, max_worlds = self._sized[0], budget.max_worlds
-        arms, stats = workspace.arms, workspace.stats
-        start = begun = time.perf_counter()
-        self._decide(i, i + 1, ARMS_ALONE, batch, budget, workspace, results)
-        moves, last, going = 0, 0.0, True
-        while going:
-            if try_stage is not None:
-                moves += try_stage(batch, i, budget, workspace)
-            elif last > WORTH_SHARING and len(self.workspaces) > 1:
-                moves += self._share_stage(i, batch, budget, results)
-            else:
-                moves += self._decide(i, i + 1, STAGE, batch, budget, workspace, results)
-            going = self._judge(arms, stats, budget)
-            now = time.perf_counter()
-            last, begun = now - begun, now
-            if seconds is not None:
-                self.playout_seconds = (now - start) / max(1, int(stats.worlds.sum()))
-                spent = max(now - start, SHORTEST) / seconds
-                going = going and spent < 1
-                budget = budget.limited(min(max_worlds, int(arms.progress[0].worlds / spent)))
-        self._write_result(i, arms, stats, budget.z_threshold, results)
-        return moves
-
-    def _share_stage(self, i: int, batch: SearchBatch, budget: Budget, results: SearchResults) -> int:
-        """Try the arms in the worlds of a stage in all threads."""
-        arms, stats, threads = self._sized[0].arms, self._sized[0].stats, len(self._sized)
-        found = [new_stats(len(arms.live)) for _ in range(threads)]
-
-        def work(k: int) -> int:
-            workspace = self._sized[k]._replace(arms=arms, stats=found[k])
-            return self._decide(i, i + 1, WorldShare(1, k, threads), batch, budget, workspace, results)
-
-        moves = sum(self._map(work))
-        for share in found:
-            for whole, part in zip(stats, share):
-                np.add(whole, part, out=whole)
-        return moves
-
-
-def sized(workspace: SearchWorkspace, most: int) -> SearchWorkspace:
-    """Return the workspace with room for that many arms."""
-    arms, stats = workspace.arms, workspace.stats
-    arms = arms._replace(macros=arms.macros[:most], live=arms.live[:most])
-    return workspace._replace(arms=arms, stats=ArmStats._make(array[:most] for array in stats))
-
 
 def _values(found: SearchResults) -> ActionValues:
     """Return the estimates that a search found."""
@@ -418,31 +287,13 @@ def _values(found: SearchResults) -> ActionValues:
     return ActionValues(found.expected[:, None] + advantages, advantages, worlds, found.chosen)
 
 
-def check_parts(search: SearchPolicy) -> None:
-    """Check that the parts of a search go together:
-
-    | part | must be |
-    | --- | --- |
-    | `prior`, `rollout`, `leaf` | policies of the same game |
-    | `leaf` | an n-tuple network |
-    | `leaf_after`, `leaf_playout` | left alone without a `leaf` |
-
-    Raises:
-        ValueError: saying which part does not fit.
-    """
-    for name in ("prior", "rollout", "leaf"):
-        part = getattr(search, name)
-        if part is not None:
-            check_policy(part, name)
-            game = getattr(part, "game", search.game)
-            if game != search.game:
-                raise ValueError(f"{name}: {name_of(part)} plays {game.name}, not {search.game.name}")
-    leaf = unwrapped(search.leaf)
-    if leaf is None:
+def check_leaf(search: SearchPolicy) -> None:
+    """Raise ValueError if the leaf is no n-tuple network, or its settings are given without one."""
+    if search.leaf is None:
         if (search.leaf_after, search.leaf_playout) != (2, 0.0):
             raise ValueError("leaf_after and leaf_playout: expected a leaf as well")
-    elif not isinstance(leaf, NTuplePolicy):
-        raise ValueError(f"leaf: expected an n-tuple network, got {name_of(leaf)}")
+    elif not isinstance(search.leaf, NTuplePolicy):
+        raise ValueError(f"leaf: expected an n-tuple network, got {search.leaf.name}")
 
 
 def why_not(best: ActionValue, other: ActionValue) -> str:

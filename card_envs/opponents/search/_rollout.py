@@ -12,7 +12,7 @@ from card_envs.engine.rng import derive
 from card_envs.game import Int8s, Int64s, State, UInt64s, bot_move, legal, play, reveals
 from card_envs.opponents._macros import NO_ACTION, Macros
 from card_envs.opponents.networks._afterstates import PLAYER
-from card_envs.opponents.policy import decisions_at, moves_of
+from card_envs.opponents.policy import decisions_at
 from card_envs.opponents.search._budget import Budget, Float64s, stage_end
 from card_envs.opponents.search._decide import SearchBatch, SearchWorkspace, draw_likely_world
 from card_envs.opponents.search._parts import NEVER, Arrays, SearchSettings, leaf_part, leaf_value, stop_of
@@ -129,7 +129,7 @@ class PolicyRollouts:
             going = np.flatnonzero((states["needs_deal"] == 0) & (left > 0))
             if len(going) == 0:
                 break
-            actions = moves_of(self.player, decisions_at(game, states[going]), self.rng)
+            actions = self.player.choose(decisions_at(game, states[going]), self.rng)
             moves += play_all(0, len(going), states, going, actions[:, None].astype(np.int16), left)
         value = specialize(write_values, game, PLAYER, functions=((leaf_value, self.value),))
         return results, moves + value(0, n, states, seats, self.leaf, results)

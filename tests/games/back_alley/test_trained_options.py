@@ -61,9 +61,7 @@ def test_options_are_compared_with_their_defaults(trained: dict[str, Any] | None
     """Also of a network in a search, and in a part of the game."""
     for name in ("small", "search:2,prior=small", "bidding=small+greedy"):
         opponent = load_opponent(name, GAME)
-        parts = [opponent.policy, *(getattr(opponent.policy, part, None) for part in ("prior", "inside"))]
-        for part in parts:
-            network = getattr(part, "policy", part)
-            if isinstance(network, TrainedPolicy):
-                network.trained_options = trained
-        assert bool(unlike_training(name, opponent, GAME, ONE_CARD)) == warned
+        for part in opponent.policy.parts():
+            if isinstance(part, TrainedPolicy):
+                part.trained_options = trained
+        assert bool(unlike_training(name, opponent.policy, GAME, ONE_CARD)) == warned

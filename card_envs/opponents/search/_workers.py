@@ -1,0 +1,172 @@
+"""The workers of a search: workspaces, and threads that share decisions or the worlds of one, and keep to a time."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from card_envs.compiling import specialize
+from card_envs.engine._cost import SHORTEST
+from card_envs.opponents.networks._afterstates import PLAYER
+from card_envs.opponents.search._budget import UNLIMITED, ArmStats, Budget, judge, new_stats
+from card_envs.opponents.search._decide import (
+    SearchBatch,
+    SearchResults,
+    SearchWorkspace,
+    WorldShare,
+    decide_tables,
+    new_workspace,
+    write_result,
+)
+from card_envs.opponents.search._parts import SearchSettings
+
+# Threads share decisions where each has this many, else the worlds of one once a stage takes that long.
+MANY, WORTH_SHARING = 4, 5e-4  # seconds
+FIRST_PLAYOUT = 5e-5  # seconds that a playout takes, until it is known
+MOST_THREADS = 256  # that work at once for all searches of a process; there are no more than have been needed
+WHOLE, ARMS_ALONE, STAGE = (WorldShare(stages, 0, 1) for stages in (UNLIMITED, 0, 1))
+
+TryStage = Callable[[SearchBatch, int, Budget, SearchWorkspace], int]
+
+
+@cache
+def threads_of_process() -> ThreadPoolExecutor:
+    """Return the threads of all searches."""
+    return ThreadPoolExecutor(MOST_THREADS, "card_envs")
+
+
+if hasattr(os, "register_at_fork"):  # a forked child has none of its parent's threads
+    os.register_at_fork(after_in_child=threads_of_process.cache_clear)
+
+
+@dataclass
+class Pace:
+    """The pace of a search: seconds that a playout took in the last decision that kept to a time."""
+
+    playout_seconds: float = FIRST_PLAYOUT
+
+    def reset(self) -> None:
+        """Forget it."""
+        self.playout_seconds = FIRST_PLAYOUT
+
+
+class OfThread(threading.local):
+    """The workers of a search for the thread that calls it, made when first needed. Copies begin without."""
+
+    workers: Workers | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OfThread, ()
+
+    @contextmanager
+    def lent(self, make: Callable[[], Workers]) -> Iterator[Workers]:
+        """Lend the workers; those of a decision that was interrupted, which may still be at work, are left behind."""
+        workers, self.workers = self.workers or make(), None
+        yield workers
+        self.workers = workers
+
+
+class Workers:
+    """Workspaces of one search for the threads that work for one caller.
+
+    Attributes:
+        workspaces: one for each thread.
+    """
+
+    def __init__(self, search: SearchSettings, most: Budget, num_threads: int) -> None:
+        """Allocate for this many threads, and for decisions that cost that much at most."""
+        made = [new_workspace(search, most) for _ in range(num_threads)]
+        functions = made[0][0]
+        self.workspaces = [workspace for _, workspace in made]
+        self._decide = specialize(decide_tables, search.game, PLAYER, functions=functions)
+        self._judge, self._write_result = specialize(judge), specialize(write_result)
+
+    def decide(
+        self, batch: SearchBatch, budget: Budget, seconds: float | None, try_stage: TryStage | None,
+        results: SearchResults, pace: Pace,
+    ) -> int:  # fmt: skip
+        """Decide; return how many actions were played in all worlds.
+
+        Args:
+            batch: the decisions.
+            budget: of each.
+            seconds: for each decision, which has all threads to itself; None: no bound.
+            try_stage: tries the arms of a stage in place of compiled code; None: nothing does.
+            results: are written.
+            pace: is kept.
+        """
+        n, threads = len(batch.states), len(self.workspaces)
+        self._sized = [sized(workspace, budget.candidates) for workspace in self.workspaces]
+        if seconds is None and try_stage is None and (threads == 1 or n >= MANY * threads):
+            bounds = [n * k // threads for k in range(threads + 1)]
+
+            def work(k: int) -> int:
+                return self._decide(bounds[k], bounds[k + 1], WHOLE, batch, budget, self._sized[k], results)
+
+            return sum(self._map(work))
+        return sum(self._in_stages(i, batch, budget, seconds, try_stage, results, pace) for i in range(n))
+
+    def _map(self, work: Callable[[int], int]) -> list[int]:
+        """Do each thread's share."""
+        if len(self.workspaces) == 1:
+            return [work(0)]
+        return list(threads_of_process().map(work, range(len(self.workspaces))))
+
+    def _in_stages(
+        self, i: int, batch: SearchBatch, budget: Budget, seconds: float | None, try_stage: TryStage | None,
+        results: SearchResults, pace: Pace,
+    ) -> int:  # fmt: skip
+        """Make one decision, its stages shared among the threads, and look at the clock between them."""
+        workspace, max_worlds = self._sized[0], budget.max_worlds
+        arms, stats = workspace.arms, workspace.stats
+        start = begun = time.perf_counter()
+        self._decide(i, i + 1, ARMS_ALONE, batch, budget, workspace, results)
+        moves, last, going = 0, 0.0, True
+        while going:
+            if try_stage is not None:
+                moves += try_stage(batch, i, budget, workspace)
+            elif last > WORTH_SHARING and len(self.workspaces) > 1:
+                moves += self._share_stage(i, batch, budget, results)
+            else:
+                moves += self._decide(i, i + 1, STAGE, batch, budget, workspace, results)
+            going = self._judge(arms, stats, budget)
+            now = time.perf_counter()
+            last, begun = now - begun, now
+            if seconds is not None:
+                pace.playout_seconds = (now - start) / max(1, int(stats.worlds.sum()))
+                spent = max(now - start, SHORTEST) / seconds
+                going = going and spent < 1
+                budget = budget.limited(min(max_worlds, int(arms.progress[0].worlds / spent)))
+        self._write_result(i, arms, stats, budget.z_threshold, results)
+        return moves
+
+    def _share_stage(self, i: int, batch: SearchBatch, budget: Budget, results: SearchResults) -> int:
+        """Try the arms in the worlds of a stage in all threads."""
+        arms, stats, threads = self._sized[0].arms, self._sized[0].stats, len(self._sized)
+        found = [new_stats(len(arms.live)) for _ in range(threads)]
+
+        def work(k: int) -> int:
+            workspace = self._sized[k]._replace(arms=arms, stats=found[k])
+            return self._decide(i, i + 1, WorldShare(1, k, threads), batch, budget, workspace, results)
+
+        moves = sum(self._map(work))
+        for share in found:
+            for whole, part in zip(stats, share):
+                np.add(whole, part, out=whole)
+        return moves
+
+
+def sized(workspace: SearchWorkspace, most: int) -> SearchWorkspace:
+    """Return the workspace with room for that many arms."""
+    arms, stats = workspace.arms, workspace.stats
+    arms = arms._replace(macros=arms.macros[:most], live=arms.live[:most])
+    return workspace._replace(arms=arms, stats=ArmStats._make(array[:most] for array in stats))
