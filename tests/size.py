@@ -11,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
+from card_envs.games import GAMES
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ("card_envs", "training")
 COMMANDS = "__main__.py"  # their options are their parameters, and they are named as they are typed
@@ -94,23 +96,24 @@ def files_run(work: Callable[[], object]) -> list[str]:
     return sorted(str(path.relative_to(ROOT)) for path in inside)
 
 
-def champion_move() -> Callable[[], object]:
-    """Return a function that loads `champion` of Russian Bank and lets it make a move."""
-    from card_envs import load_opponent, russian_bank_v0
+def champion_move(game: str) -> Callable[[], object]:
+    """Return a function that loads a game's `champion` and lets it make a move."""
+    from card_envs import get_game, load_opponent
+    from card_envs.envs.aec import CardEnv
 
-    env = russian_bank_v0.env()
+    env = CardEnv(get_game(game))
     env.reset(seed=1)
-    return lambda: load_opponent("russian_bank/champion").move(env, np.random.default_rng(0))
+    return lambda: load_opponent(f"{game}/champion").move(env, np.random.default_rng(0))
 
 
-def iteration() -> Callable[[], object]:
-    """Return an iteration of PPO, ready to run."""
+def iteration(game: str) -> Callable[[], object]:
+    """Return an iteration of PPO in a game, ready to run."""
     from training.algorithms import create
     from training.config import Config
     from training.ranks import Ranks
 
     sizes = {"num_envs": 64, "num_steps": 8, "hidden": [16], "minibatch_size": 64}
-    config = Config.model_validate({"game": "back_alley", "decisions": 1000, "device": "cpu", **sizes})
+    config = Config.model_validate({"game": game, "decisions": 1000, "device": "cpu", **sizes})
     learner = create(config, Ranks())
     learner.iterate(0.0)
     return lambda: learner.iterate(0.5)
@@ -130,7 +133,8 @@ def main() -> None:
     print(f"imports of private modules: {private} of {imports}, {100 * private / imports:.0f} %")
     print(f"monkeypatches: {sum(matches('monkeypatch.set(?:attr|item)', path) for path in tests)}")
     print(f"test files that name CardEnv: {sum(matches('CardEnv', path) > 0 for path in tests)}")
-    for name, work in (("a move of champion of Russian Bank", champion_move()), ("an iteration", iteration())):
+    first, *_, last = GAMES
+    for name, work in ((f"a move of {last}/champion", champion_move(last)), ("an iteration", iteration(first))):
         files = files_run(work)
         print(f"files run for {name}: {len(files)}: {', '.join(files)}")
 
