@@ -29,11 +29,12 @@ from card_envs.serve._asking import ServedOpponents, advice, choose
 from card_envs.serve._command import make_seats
 from card_envs.serve._episode import ServedEpisode
 from card_envs.serve._limits import Limits
-from card_envs.serve._messages import MoveRequest, Problem, TableRequest
+from card_envs.serve._messages import EventsRequest, Problem
 from card_envs.serve._seats import Seats
 from card_envs.serve._stdio import answer, serve_stdio
 from card_envs.serve._tables import Tables
 from tests.conftest import is_timed, redealt, short_options
+from tests.serving import ask, events
 
 pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 pytest.importorskip("httpx", reason="what FastAPI's test client needs is not installed")
@@ -231,20 +232,20 @@ def test_moves_can_be_taken_back_where_one_person_plays(game: Game, client: Test
 def test_events_follow_the_game(game: Game, tmp_path: Path) -> None:
     async def follow() -> None:
         seats = seats_of(game, tmp_path)
-        created = seats.create(TableRequest(game=game.name, options=short_options(game)))
+        created = await ask(seats, "table", game=game.name, options=short_options(game))
         token = created["seats"][0]["token"]
-        stream = seats.stream(token, None)
+        stream = await events(seats, token)
         assert stream is not None
         seen, rng, moves = None, random.Random(4), []
         async for seen in stream:
             assert seen is not None
             moves += seen["moves"]
             if seen["your_turn"]:
-                await seats.move(token, MoveRequest(move=rng.choice(seen["view"]["legal"]), wait=0.0))
+                await ask(seats, "move", token=token, move=rng.choice(seen["view"]["legal"]), wait=0.0)
         assert seen is not None and seen["outcome"]["over"]
-        whole = await seats.position(token, since=0)
+        whole = await ask(seats, "position", token=token, since=0)
         assert moves == whole["moves"][len(whole["moves"]) - len(moves) :] and len(moves) >= len(whole["moves"]) - 60
-        assert seats.stream(token, whole["turn"]) is None
+        assert await events(seats, token, whole["turn"]) is None
         seats.stop()
 
     asyncio.run(follow())
@@ -256,15 +257,15 @@ def test_moves_that_replace_others_are_told(game: Game, tmp_path: Path, monkeypa
 
     async def wait() -> None:
         seats = seats_of(game, tmp_path)
-        asked = TableRequest(game=game.name, options=short_options(game), undo=True, watch="public")
-        made = seats.create(asked)
+        asked: dict[str, Any] = {"game": game.name, "options": short_options(game), "undo": True, "watch": "public"}
+        made = await ask(seats, "table", **asked)
         token, rng = made["seats"][0]["token"], random.Random(5)
-        seen = await seats.position(token, wait=30)
+        seen = await ask(seats, "position", token=token, wait=30)
         for _ in range(2):
-            seen = await seats.move(token, MoveRequest(move=rng.choice(seen["view"]["legal"]), wait=30.0))
+            seen = await ask(seats, "move", token=token, move=rng.choice(seen["view"]["legal"]), wait=30.0)
         table, _ = seats.tables.find(token)
         long = table.episode
-        stream = seats.stream(token, None)
+        stream = await events(seats, token)
         assert stream is not None and len(long.texts) >= 4 and not long.over
         await anext(stream)
 
@@ -291,9 +292,9 @@ def test_moves_that_replace_others_are_told(game: Game, tmp_path: Path, monkeypa
 
         monkeypatch.setattr(seats, "_until", until)
         table.episode = long
-        assert (await seats.position(token, wait=1, since=number))["moves"] == expected
+        assert (await ask(seats, "position", token=token, wait=1, since=number))["moves"] == expected
         table.episode = long
-        assert (await seats.watch(made["watch"]["token"], wait=1, since=number))["moves"] == expected
+        assert (await ask(seats, "watch", token=made["watch"]["token"], wait=1, since=number))["moves"] == expected
         seats.stop()
 
     asyncio.run(wait())
@@ -349,13 +350,13 @@ def test_replies_events_and_errors_hold_no_hidden_card(game: Game, seed: int, tm
                     found.append(played.content)
             found += [client.get(own + path).content for path in ("", "?at=3", "/record")]
             found.append(client.post(f"{own}/undo").content)
-            found += asyncio.run(events(app_seats, own.rpartition("/")[2]))
+            found += asyncio.run(first_events(app_seats, own.rpartition("/")[2]))
         return found
 
-    async def events(app_seats: Seats, token: str) -> list[bytes]:
+    async def first_events(app_seats: Seats, token: str) -> list[bytes]:
         found = []
         for last in (None, 0, 2):
-            stream = app_seats.stream(token, last)
+            stream = await app_seats.events(EventsRequest(token=token, last=last))
             assert stream is not None
             found.append((await anext(_as_events(stream))).encode())  # type: ignore[call-overload]
         return found
@@ -539,17 +540,17 @@ def test_tables_and_streams_are_bounded(game: Game, tmp_path: Path) -> None:
 
     async def crowd() -> None:
         seats = seats_of(game, tmp_path, limits)
-        asked = TableRequest(game=game.name)
-        tokens = [seats.create(asked)["seats"][0]["token"] for _ in range(3)]
+        asked = {"game": game.name}
+        tokens = [(await ask(seats, "table", **asked))["seats"][0]["token"] for _ in range(3)]
         with pytest.raises(Problem, match="3 tables"):
-            seats.create(asked)
-        stream = seats.stream(tokens[0], None)
+            await ask(seats, "table", **asked)
+        stream = await events(seats, tokens[0])
         assert stream is not None
         await anext(stream)
         with pytest.raises(Problem, match="streams"):
-            seats.stream(tokens[0], None)
-        assert seats.leave(tokens[1]) == {"left": True}
-        seats.create(asked)
+            await events(seats, tokens[0])
+        assert await ask(seats, "leave", token=tokens[1]) == {"left": True}
+        await ask(seats, "table", **asked)
         seats.stop()
 
     asyncio.run(crowd())
@@ -559,7 +560,7 @@ def test_tables_and_streams_are_bounded(game: Game, tmp_path: Path) -> None:
 def test_idle_tables_are_deleted(game: Game, tmp_path: Path) -> None:
     async def idle() -> None:
         seats = seats_of(game, tmp_path)
-        token = seats.create(TableRequest(game=game.name, players=[None] * game.rules.NUM_SEATS))["seats"][0]["token"]
+        token = (await ask(seats, "table", game=game.name, players=[None] * game.rules.NUM_SEATS))["seats"][0]["token"]
         seats.tables.expire()
         assert len(seats.tables) == 1
         (file,) = seats.tables.folder.glob("*.jsonl")
@@ -568,7 +569,7 @@ def test_idle_tables_are_deleted(game: Game, tmp_path: Path) -> None:
         seats.tables.expire()
         assert len(seats.tables) == 0 and not file.exists()
         with pytest.raises(Problem, match="gone"):
-            await seats.position(token)
+            await ask(seats, "position", token=token)
         seats.stop()
 
     asyncio.run(idle())
@@ -620,7 +621,7 @@ def test_a_long_search_holds_up_nobody(game: Game, tmp_path: Path) -> None:
     release = threading.Event()
 
     async def crowd() -> None:
-        created = seats.create(TableRequest(game=game.name, players=[None] * game.rules.NUM_SEATS))
+        created = await ask(seats, "table", game=game.name, players=[None] * game.rules.NUM_SEATS)
         blocked = [
             asyncio.create_task(seats.advisers.searches.run(release.wait))
             for _ in range(LIMITS.searches + LIMITS.waiting)
@@ -628,7 +629,7 @@ def test_a_long_search_holds_up_nobody(game: Game, tmp_path: Path) -> None:
         await asyncio.sleep(0)
         with pytest.raises(Problem, match="at work"):
             await seats.advisers.searches.run(release.wait)
-        assert (await seats.position(created["seats"][0]["token"]))["turn"] == 0
+        assert (await ask(seats, "position", token=created["seats"][0]["token"]))["turn"] == 0
         release.set()
         assert all(await asyncio.gather(*blocked))
         seats.stop()
@@ -644,9 +645,9 @@ def test_opponents_keep_to_their_time(game: Game) -> None:
     opponent = load_opponent("search:1024", game)
 
     short = advice(opponent, view, 0, 1e-9)
-    assert max(one["worlds"] for one in short) <= 1024 // 16
+    assert max(one.worlds for one in short) <= 1024 // 16
     long = advice(opponent, view, 0, 1e9)
-    assert long[0]["worlds"] == opponent.evaluate(view)[0].worlds
+    assert long[0].worlds == opponent.evaluate(view)[0].worlds
 
 
 # JSON lines
@@ -695,7 +696,7 @@ def test_json_lines_have_the_same_messages(game: Game, tmp_path: Path) -> None:
 def test_a_table_over_json_lines(game: Game, tmp_path: Path) -> None:
     async def play() -> None:
         seats = seats_of(game, tmp_path)
-        token = seats.create(TableRequest(game=game.name, options=short_options(game)))["seats"][0]["token"]
+        token = (await ask(seats, "table", game=game.name, options=short_options(game)))["seats"][0]["token"]
 
         async def call(name: str, **body: Any) -> dict[str, Any]:
             line = json.dumps({"id": 1, "call": name, "body": {"token": token, **body}}).encode()
@@ -720,8 +721,8 @@ def test_keep_alive(game: Game, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
     async def wait() -> None:
         seats = seats_of(game, tmp_path)
-        token = seats.create(TableRequest(game=game.name, players=[None] * game.rules.NUM_SEATS))["seats"][0]["token"]
-        stream = seats.stream(token, None)
+        token = (await ask(seats, "table", game=game.name, players=[None] * game.rules.NUM_SEATS))["seats"][0]["token"]
+        stream = await events(seats, token)
         assert stream is not None
         assert await anext(stream) is not None and await anext(stream) is None
         seats.stop()

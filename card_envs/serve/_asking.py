@@ -16,7 +16,7 @@ from card_envs.opponents.networks.policies import AfterstatePolicy, NetworkPolic
 from card_envs.opponents.policy import Opponent, moves_of
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 from card_envs.serve._episode import ServedEpisode
-from card_envs.serve._messages import Problem
+from card_envs.serve._messages import OneMove, Problem
 
 QUICK = (
     RandomPolicy,
@@ -114,10 +114,10 @@ def choose(opponent: Opponent, episode: ServedEpisode, key: int) -> Callable[[],
     return lambda: int(moves_of(opponent, decisions, np.random.default_rng(seed))[0])
 
 
-def advice(opponent: Opponent, view: dict[str, Any], seed: int, seconds: float) -> list[dict[str, Any]]:
+def advice(opponent: Opponent, view: dict[str, Any], seed: int, seconds: float) -> list[OneMove]:
     """Return an opponent's evaluation of the legal moves; a search that would exceed the time uses fewer worlds.
 
     Raises ValueError as `Opponent.evaluate` does.
     """
     advices = opponent.within(seconds).evaluate(view, seed)
-    return [finite(one._asdict()) for one in advices]
+    return [OneMove(**finite(one._asdict())) for one in advices]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from card_envs.episode import RANDOM, Episode
 from card_envs.game import Game
 from card_envs.opponents.policy import Decisions, decisions_at
 from card_envs.options import as_json
+from card_envs.serve._messages import Outcome, Played, Position, Watched
 from card_envs.terminal._narration import Event, position_text, seat_names
 
 
@@ -103,28 +105,32 @@ def position(
     since: int | None = None,
     can_undo: bool = False,
     problem: str | None = None,
-) -> dict[str, Any]:
+) -> Position:
     """Return what a seat may see of an episode, with the moves from number `since` on."""
     number = len(episode.texts)
-    return {
-        "game": episode.game.name,
-        "seat": seat,
-        "players": players,
-        "turn": number,
-        "moves": [move._asdict() for move in episode.texts[number if since is None else since :]],
-        "your_turn": episode.seat == seat,
-        "view": episode.view(seat),
-        "outcome": episode.outcome(),
-        "can_undo": can_undo,
-        "problem": problem,
-    }
+    return Position(
+        game=episode.game.name,
+        seat=seat,
+        players=players,
+        turn=number,
+        moves=_played(episode.texts[number if since is None else since :]),
+        your_turn=episode.seat == seat,
+        view=episode.view(seat),
+        outcome=Outcome(**episode.outcome()),
+        can_undo=can_undo,
+        problem=problem,
+    )
 
 
-def in_words(game: Game, found: dict[str, Any]) -> str:
+def _played(moves: Sequence[Move]) -> list[Played]:
+    return [Played(seat=seat, move=move, deal=deal) for seat, move, deal in moves]
+
+
+def in_words(game: Game, found: Position) -> str:
     """Return a position as text: the moves that it lists, the table, and the legal moves or the result."""
-    names = seat_names(game, found["seat"])
-    events = [Event(names[move["seat"]], move["move"]) for move in found["moves"]]
-    return position_text(game, found["seat"], events, found["view"], found["outcome"]) + "\n"
+    names = seat_names(game, found.seat)
+    events = [Event(names[move.seat], move.move) for move in found.moves]
+    return position_text(game, found.seat, events, found.view, found.outcome.model_dump()) + "\n"
 
 
 def watched(
@@ -133,17 +139,17 @@ def watched(
     public: bool,
     since: int | None = None,
     problem: str | None = None,
-) -> dict[str, Any]:
+) -> Watched:
     """Return what watchers may see: everything after the end; before it, what all seats are told, if `public`."""
     number, over = len(episode.texts), episode.over
     shown = public or over
     moves = episode.texts[number if since is None else since :] if shown else []
-    return {
-        "game": episode.game.name,
-        "players": players,
-        "turn": number if shown else None,
-        "moves": [move._asdict() for move in moves],
-        "outcome": episode.outcome() if shown else None,
-        "views": [episode.view(seat) for seat in range(episode.game.rules.NUM_SEATS)] if over else None,
-        "problem": problem if shown else None,
-    }
+    return Watched(
+        game=episode.game.name,
+        players=players,
+        turn=number if shown else None,
+        moves=_played(moves),
+        outcome=Outcome(**episode.outcome()) if shown else None,
+        views=[episode.view(seat) for seat in range(episode.game.rules.NUM_SEATS)] if over else None,
+        problem=problem if shown else None,
+    )
