@@ -27,12 +27,12 @@ from card_envs.serve import _seats as seats_module
 from card_envs.serve._advisers import Advisers
 from card_envs.serve._asking import ServedOpponents, advice, choose
 from card_envs.serve._command import make_seats
-from card_envs.serve._episode import ServedEpisode
 from card_envs.serve._limits import Limits
 from card_envs.serve._messages import EventsRequest, Problem
 from card_envs.serve._seats import Seats
 from card_envs.serve._stdio import answer, serve_stdio
 from card_envs.serve._tables import Tables
+from card_envs.sitting import Sitting
 from tests.conftest import is_timed, redealt, short_options
 from tests.serving import ask, events
 
@@ -264,36 +264,36 @@ def test_moves_that_replace_others_are_told(game: Game, tmp_path: Path, monkeypa
         for _ in range(2):
             seen = await ask(seats, "move", token=token, move=rng.choice(seen["view"]["legal"]), wait=30.0)
         table, _ = seats.tables.find(token)
-        long = table.episode
+        long = table.sitting
         stream = await events(seats, token)
-        assert stream is not None and len(long.texts) >= 4 and not long.over
+        assert stream is not None and len(long.moves) >= 4 and not long.over
         await anext(stream)
 
         def replace() -> list[dict[str, Any]]:
             """Take two moves back, and play others up to the same turn."""
-            number = len(table.episode.texts)
-            other = table.episode.after(number - 2)
+            number = len(table.sitting.moves)
+            other = table.sitting.after(number - 2)
             seats.tables.undo(table, other)
-            while len(other.texts) < number:
-                legal = other.view(other.seat or 0)["legal"]
-                other.play_text(next((move for move in legal if move != long.texts[len(other.texts)].move), legal[0]))
+            while len(other.moves) < number:
+                legal, played = other.legal_moves(), long.moves[len(other.moves)].move
+                other.play(other.action(next((move for move in legal if move != played), legal[0])))
             table.notify()
-            return [move._asdict() for move in other.texts[number - 2 :]]
+            return [move._asdict() for move in other.moves[number - 2 :]]
 
-        number = len(long.texts)
+        number = len(long.moves)
         expected = replace()
-        assert expected != [move._asdict() for move in long.texts[number - 2 :]]
+        assert expected != [move._asdict() for move in long.moves[number - 2 :]]
         told = await anext(stream)
         assert told is not None and told["moves"] == expected and told["turn"] == number
 
         async def until(*_: Any, **__: Any) -> None:
-            table.episode = long
+            table.sitting = long
             expected[:] = replace()
 
         monkeypatch.setattr(seats, "_until", until)
-        table.episode = long
+        table.sitting = long
         assert (await ask(seats, "position", token=token, wait=1, since=number))["moves"] == expected
-        table.episode = long
+        table.sitting = long
         assert (await ask(seats, "watch", token=made["watch"]["token"], wait=1, since=number))["moves"] == expected
         seats.stop()
 
@@ -308,19 +308,19 @@ def worlds(
 ) -> tuple[int, list[dict[str, Any]], list[tuple[int, str]]]:
     """A seat, two deals that look the same to it after some moves within the first deal, and these moves."""
     rng = random.Random(seed)
-    episode = ServedEpisode(game, short_options(game), seed)
-    while len(episode.texts) < num_moves:
-        before = episode.after(len(episode.texts))
-        seat = episode.seat
+    sitting = Sitting.dealt(game, short_options(game), seed)
+    while len(sitting.moves) < num_moves:
+        before = sitting.after(len(sitting.moves))
+        seat = sitting.seat
         assert seat is not None
-        episode.play_text(rng.choice(episode.view(seat)["legal"]))
-        if episode.over or len(episode.dealt) > 1:
-            episode = before
+        sitting.play(sitting.action(rng.choice(sitting.view(seat)["legal"])))
+        if sitting.over or len(sitting.episode.dealt) > 1:
+            sitting = before
             break
-    seat = ((episode.seat or 0) + shift) % game.rules.NUM_SEATS
-    state = redealt(game, np.array([episode.table.state], game.rules.STATE), np.array([seat], np.int8), seed)[0]
-    deals = [game.view.deal_text([pack]) for pack in (episode.packs()[0], game.view.dealt_pack(state))]
-    return seat, deals, [(move.seat, move.move) for move in episode.texts]
+    seat = ((sitting.seat or 0) + shift) % game.rules.NUM_SEATS
+    state = redealt(game, np.array([sitting.episode.table.state], game.rules.STATE), np.array([seat], np.int8), seed)[0]
+    deals = [game.view.deal_text([pack]) for pack in (sitting.episode.packs()[0], game.view.dealt_pack(state))]
+    return seat, deals, [(move.seat, move.move) for move in sitting.moves]
 
 
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
@@ -369,16 +369,16 @@ def test_replies_events_and_errors_hold_no_hidden_card(game: Game, seed: int, tm
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 def test_opponents_at_tables_know_what_their_seat_knows(game: Game, seed: int) -> None:
     seat, deals, moves = worlds(game, seed, 10 * seed, 0)
-    episodes = [ServedEpisode(game, short_options(game), seed, deal) for deal in deals]
-    for episode in episodes:
+    sittings = [Sitting.dealt(game, short_options(game), seed, deal) for deal in deals]
+    for sitting in sittings:
         for _, move in moves:
-            episode.play_text(move)
-    assert episodes[0].view(seat) == episodes[1].view(seat)
+            sitting.play(sitting.action(move))
+    assert sittings[0].view(seat) == sittings[1].view(seat)
     for name in opponent_names(game):
         if is_timed(game, name):
             continue
         opponent = load_opponent(name, game)
-        one, other = (choose(opponent.within(1e6), episode, 7)() for episode in episodes)  # never cut short
+        one, other = (choose(opponent.within(1e6), sitting, 7)() for sitting in sittings)  # never cut short
         assert one == other, name
 
 
@@ -640,8 +640,8 @@ def test_a_long_search_holds_up_nobody(game: Game, tmp_path: Path) -> None:
 @pytest.mark.mechanics
 def test_opponents_keep_to_their_time(game: Game) -> None:
     """With too little for all worlds, a search looks at fewer; with enough, at all."""
-    episode = ServedEpisode(game, short_options(game), 3)
-    view = episode.view(episode.seat or 0)
+    sitting = Sitting.dealt(game, short_options(game), 3)
+    view = sitting.view(sitting.seat or 0)
     opponent = load_opponent("search:1024", game)
 
     short = advice(opponent, view, 0, 1e-9)

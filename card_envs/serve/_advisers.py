@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from card_envs._files import finite
 from card_envs.draw import draw
+from card_envs.episode import episode_of
 from card_envs.game import Game
 from card_envs.opponents._about import about, measured
 from card_envs.opponents.policy import Opponent, PolicyError
@@ -20,9 +21,10 @@ from card_envs.record import GameRecord
 from card_envs.reviews import MoveJudge
 from card_envs.serve import _messages as messages
 from card_envs.serve._asking import ServedOpponents, advice, choose, is_quick
-from card_envs.serve._episode import ServedEpisode, position
 from card_envs.serve._limits import Answer, Limits, Workers
 from card_envs.serve._messages import Position, Problem, wrong
+from card_envs.serve._positions import position
+from card_envs.sitting import Sitting
 from card_envs.views import VERSION, in_words
 
 log = logging.getLogger("card_envs.serve")
@@ -129,18 +131,16 @@ class Advisers:
         def work() -> Position:
             record = GameRecord.model_validate(asked.record)
             game = self.opponents.game(record.game)
-            if record.version != game.version:
-                raise ValueError(f"record: version: {record.version}; these are the rules of version {game.version}")
-            episode = ServedEpisode(game, record.options, 0, record.deal)
+            sitting = Sitting(episode_of(record, game))
             _seat_of(game, asked.seat)
             for number, move in enumerate(record.moves[: asked.at]):
-                if episode.over:
+                if sitting.over:
                     raise ValueError(f"record: moves.{number}: the game is over before it")
                 try:
-                    episode.play_text(move)
+                    sitting.play(sitting.action(move))
                 except ValueError as error:
                     raise ValueError(f"record: moves.{number}: {error}") from None
-            return position(episode, asked.seat, [None] * game.rules.NUM_SEATS, asked.since)
+            return position(sitting, asked.seat, [None] * game.rules.NUM_SEATS, asked.since)
 
         try:
             return await self.quick.run(work)
@@ -158,11 +158,11 @@ class Advisers:
         while loading:
             game = self.opponents.games[loading[0]]
             tell(f"{game.title}: {', '.join(self.opponents.names(game))}")
-            episode = ServedEpisode(game, {}, 0)
-            view = episode.view(episode.seat or 0)
+            sitting = Sitting.dealt(game, {}, 0)
+            view = sitting.view(sitting.seat or 0)
             for name in self.opponents.names(game):
                 opponent = self.opponents.opponent(game, name)
-                choose(opponent.within(seconds), episode, 0)()
+                choose(opponent.within(seconds), sitting, 0)()
                 advice(opponent, view, 0, seconds)
                 with suppress(ValueError):  # it does not search
                     MoveJudge(opponent, seconds=seconds).prepare(view)
@@ -180,8 +180,8 @@ class Advisers:
 @cache
 def _first_picture(game: Game, tall: bool) -> str:
     """Return the picture of a game's beginning, by the cards of seed 0."""
-    episode = ServedEpisode(game, {}, 0)
-    return draw(game, episode.view(episode.seat or 0), tall)
+    sitting = Sitting.dealt(game, {}, 0)
+    return draw(game, sitting.view(sitting.seat or 0), tall)
 
 
 def _seat_of(game: Game, seat: int) -> int:

@@ -12,10 +12,11 @@ from card_envs.record import GameRecord
 from card_envs.serve import _messages as messages
 from card_envs.serve._advisers import Advisers, log
 from card_envs.serve._asking import choose, is_quick
-from card_envs.serve._episode import ServedEpisode, position, watched
 from card_envs.serve._limits import CLIENT, ROOT_PATH, Queue
 from card_envs.serve._messages import Position, Problem, Watched, wrong
+from card_envs.serve._positions import position, watched
 from card_envs.serve._tables import Header, SeatedTable, Tables
+from card_envs.sitting import Sitting
 
 Shown: TypeAlias = Position | Watched
 Events: TypeAlias = AsyncIterator[Shown | None]
@@ -90,31 +91,31 @@ class Seats:
 
     async def position(self, asked: messages.PositionRequest) -> Position:
         table, seat = await self._find(asked.token)
-        episode, at = table.episode, asked.at
+        sitting, at = table.sitting, asked.at
         if at is not None:
-            if at > len(episode.texts):
-                raise Problem("bad_request", f"at: {len(episode.texts)} moves were played", "at")
+            if at > len(sitting.moves):
+                raise Problem("bad_request", f"at: {len(sitting.moves)} moves were played", "at")
             players = table.header.players
-            return await self.advisers.quick.run(lambda: position(episode.after(at), seat, players, asked.since))
-        await self._until(table, lambda: table.episode.seat in (seat, None), asked.wait)
-        return self._position(table, seat, _still(asked.since, episode, table))
+            return await self.advisers.quick.run(lambda: position(sitting.after(at), seat, players, asked.since))
+        await self._until(table, lambda: table.sitting.seat in (seat, None), asked.wait)
+        return self._position(table, seat, _still(asked.since, sitting, table))
 
     async def move(self, asked: messages.MoveRequest) -> Position:
         table, seat = await self._find(asked.token)
-        episode, number = table.episode, len(table.episode.texts)
+        sitting, number = table.sitting, len(table.sitting.moves)
         _check_turn(asked.turn, table)
-        if episode.over:
+        if sitting.over:
             raise Problem("over", "the game is over")
-        if episode.seat != seat:
-            raise Problem("not_your_turn", f"it is the turn of seat {episode.seat}")
+        if sitting.seat != seat:
+            raise Problem("not_your_turn", f"it is the turn of seat {sitting.seat}")
         try:
-            action = episode.checked(asked.move)
+            action = sitting.action(asked.move)
         except ValueError as error:
             raise Problem("illegal_move", f"move: {error}", "move") from None
         self.tables.play(table, action)
         self._go_on(table)
-        await self._until(table, lambda: table.episode.seat in (seat, None), asked.wait)
-        return self._position(table, seat, _still(number, episode, table))
+        await self._until(table, lambda: table.sitting.seat in (seat, None), asked.wait)
+        return self._position(table, seat, _still(number, sitting, table))
 
     async def undo(self, asked: messages.UndoRequest) -> Position:
         table, seat = await self._find(asked.token)
@@ -122,9 +123,9 @@ class Seats:
         number = table.last_own(seat)
         if number is None:
             raise Problem("no_undo", "nothing can be taken back here")
-        episode = table.episode
-        before = await self.advisers.quick.run(lambda: episode.after(number))
-        if table.gone or table.episode is not episode or table.last_own(seat) != number:
+        sitting = table.sitting
+        before = await self.advisers.quick.run(lambda: sitting.after(number))
+        if table.gone or table.sitting is not sitting or table.last_own(seat) != number:
             raise Problem("stale_turn", "the table has gone on meanwhile; nothing was done", "turn")
         if table.thinking:
             table.thinking.cancel()
@@ -134,12 +135,12 @@ class Seats:
 
     async def watch(self, asked: messages.WatchRequest) -> Watched:
         table = await self._find_watched(asked.token)
-        known = len(table.episode.texts) if asked.since is None else asked.since
-        public, episode = table.header.watch == "public", table.episode
+        known = len(table.sitting.moves) if asked.since is None else asked.since
+        public, sitting = table.header.watch == "public", table.sitting
         await self._until(
-            table, lambda: table.episode.over or (public and len(table.episode.texts) != known), seconds=asked.wait
+            table, lambda: table.sitting.over or (public and len(table.sitting.moves) != known), seconds=asked.wait
         )
-        return self._watched(table, _still(asked.since, episode, table))
+        return self._watched(table, _still(asked.since, sitting, table))
 
     async def record(self, asked: messages.TokenRequest) -> GameRecord:
         return self._record((await self._find(asked.token))[0])
@@ -148,9 +149,9 @@ class Seats:
         return self._record(await self._find_watched(asked.token))
 
     def _record(self, table: SeatedTable) -> GameRecord:
-        if not table.episode.over:
+        if not table.sitting.over:
             raise Problem("not_over", "the record shows all cards: it is there when the game is over")
-        return table.episode.record()
+        return table.sitting.episode.record()
 
     async def leave(self, asked: messages.TokenRequest) -> messages.Left:
         table, seat = await self._find(asked.token)
@@ -172,14 +173,14 @@ class Seats:
     async def watched_events(self, asked: messages.EventsRequest) -> Events | None:
         """Return what watchers see from now on, like `events`."""
         table = await self._find_watched(asked.token)
-        if table.header.watch == "nothing" and not table.episode.over:  # when moves are played is no secret elsewhere
+        if table.header.watch == "nothing" and not table.sitting.over:  # when moves are played is no secret elsewhere
             raise Problem("not_over", "this table shows nothing before its end")
         return self._stream(table, lambda since: self._watched(table, since), asked.last, True)
 
     def _stream(
         self, table: SeatedTable, look: Callable[[int | None], Shown], last: int | None, watching: bool
     ) -> Events | None:
-        if last is not None and table.episode.over and last == len(table.episode.texts):
+        if last is not None and table.sitting.over and last == len(table.sitting.moves):
             return None
         if (
             self._streams.total() >= self.limits.streams
@@ -197,11 +198,11 @@ class Seats:
         table.streams += not watching
         table.watchers += watching
         try:
-            episode = table.episode
+            sitting = table.sitting
             while not table.gone and not self.stopping.is_set():
                 changed = table.changed
-                found = look(_still(last, episode, table))
-                last, episode = found.turn, table.episode
+                found = look(_still(last, sitting, table))
+                last, sitting = found.turn, table.sitting
                 yield found
                 if found.outcome is not None and found.outcome.over:
                     return
@@ -251,10 +252,10 @@ class Seats:
 
     def _position(self, table: SeatedTable, seat: int, since: int | None = None) -> Position:
         can_undo = table.last_own(seat) is not None
-        return position(table.episode, seat, table.header.players, since, can_undo, table.problem)
+        return position(table.sitting, seat, table.header.players, since, can_undo, table.problem)
 
     def _watched(self, table: SeatedTable, since: int | None) -> Watched:
-        return watched(table.episode, table.header.players, table.header.watch == "public", since, table.problem)
+        return watched(table.sitting, table.header.players, table.header.watch == "public", since, table.problem)
 
     async def _until(self, table: SeatedTable, reached: Callable[[], bool], seconds: float) -> None:
         """Wait until something is reached, the game is stuck or gone, or the time is up."""
@@ -290,13 +291,13 @@ class Seats:
                 table.thinking = None
 
     async def _play_one(self, table: SeatedTable) -> None:
-        game = table.episode.game
+        game = table.sitting.game
         name = table.player or ""
         opponent = table.opponents.get(name)
         if opponent is None:  # an instance per table, which remembers its plans
             seconds = min(table.header.seconds, self.limits.seconds)
             opponent = table.opponents[name] = self.opponents.opponent(game, name).within(seconds)
-        work = choose(opponent, table.episode, table.header.key)
+        work = choose(opponent, table.sitting, table.header.key)
         if is_quick(opponent):
             action = work()
             await asyncio.sleep(0)  # others have their turn
@@ -332,14 +333,14 @@ class Seats:
 
 def _check_turn(turn: int | None, table: SeatedTable) -> None:
     """Raise Problem if a request is about a position other than the one at the table."""
-    number = len(table.episode.texts)
+    number = len(table.sitting.moves)
     if turn is not None and turn != number:
         raise Problem("stale_turn", f"turn: {number} moves were played, not {turn}; nothing was done", "turn")
 
 
-def _still(since: int | None, asked: ServedEpisode, table: SeatedTable) -> int | None:
-    """Return the number of the first move to list: `since`, asked for when the episode was `asked`, or an undo's."""
-    now = table.episode
+def _still(since: int | None, asked: Sitting, table: SeatedTable) -> int | None:
+    """Return the number of the first move to list: `since`, asked for when the sitting was `asked`, or an undo's."""
+    now = table.sitting
     return since if since is None or now is asked else min(since, now.num_common(asked))
 
 

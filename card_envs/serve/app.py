@@ -30,9 +30,9 @@ from card_envs.draw import draw
 from card_envs.serve import _messages as messages
 from card_envs.serve._advisers import Advisers
 from card_envs.serve._door import Bodies, Door
-from card_envs.serve._episode import in_words
 from card_envs.serve._messages import RETRY_AFTER, EventsRequest, Picture, Position, Problem, Request, as_json
 from card_envs.serve._operations import OPERATIONS, Operation
+from card_envs.serve._positions import in_words
 from card_envs.serve._seats import Events, Seats
 
 PAGE = Path(__file__).parent / "page"
