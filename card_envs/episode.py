@@ -47,6 +47,7 @@ class Episode:
         """
         self.game = game
         self.options = options
+        self._start = deal, seed, number, key
         self.table = Table(game, game.rules.new_state(options))
         self.table.state.rng = key
         self._given: list[Pack] = [] if deal is RANDOM else game.view.parse_deal(self.table.state, deal)
@@ -71,12 +72,21 @@ class Episode:
         """True once the episode has ended."""
         return self.table.over
 
-    def play(self, action: int) -> None:
-        """Play a legal action (unchecked), and deal if that is due."""
+    def play(self, action: int) -> list[float]:
+        """Play a legal action (unchecked), and deal if that is due; return what the action pays each seat."""
         self.actions.append(action)
         self.table.play(action)
+        rewards = self.table.rewards
         if not self.table.over:
             self.deal()
+        return rewards
+
+    def after(self, num_actions: int) -> Episode:
+        """Return another episode in which only the first actions were played; its later deals are the same."""
+        again = Episode(self.game, self.options, *self._start)
+        for action in self.actions[:num_actions]:
+            again.play(action)
+        return again
 
     def packs(self) -> list[Pack]:
         """Return the packs of all deals so far, as `set_deal` takes them."""
@@ -103,6 +113,22 @@ class Episode:
             moves=self.moves(),
             outcome=self.outcome() if outcome is None else outcome,
         )
+
+
+def episode_of(record: GameRecord, game: Game, key: int = 0) -> Episode:
+    """Return the episode of a record before its first move.
+
+    Args:
+        record: of the game.
+        game: as it is played now.
+        key: of the stream of deals after those of the record.
+
+    Raises:
+        ValueError: another version of the rules; options or a deal that do not fit the game.
+    """
+    if record.version != game.version:
+        raise ValueError(f"record: version: {record.version}; these are the rules of version {game.version}")
+    return Episode(game, game.validated(record.options), record.deal, key=key)
 
 
 def move_texts(table: Table, actions: Iterable[int], packs: Iterable[Pack] = ()) -> list[str]:

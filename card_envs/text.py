@@ -17,14 +17,16 @@ from typing import Any
 import numpy as np
 
 from card_envs._answers import UnclearAnswer, move_in
+from card_envs.engine._buffers import known_keys, new_seed
 from card_envs.envs._others import Others
-from card_envs.envs.aec import env_with
 from card_envs.envs.single_agent import LearnersSeat, Opponents, other_players
+from card_envs.episode import RANDOM, Episode
 from card_envs.game import Game
 from card_envs.games import get_game
+from card_envs.narration import hint_text, legend_text, options_text, position_text, seat_names
 from card_envs.opponents import load_opponent
 from card_envs.opponents.policy import Opponent
-from card_envs.terminal._narration import Event, hint_text, legend_text, options_text, position_text, seat_names, step
+from card_envs.sitting import Sitting, seated
 
 
 class TextEnv:
@@ -54,9 +56,9 @@ class TextEnv:
         """
         self.game = get_game(game) if isinstance(game, str) else game
         self._others = Others(other_players(self.game, opponents, seat), seat)
-        self._env = env_with(self.game, options)
+        self._options = self.game.validated(options)
+        self._sitting: Sitting | None = None
         self.invalid = 0
-        self._events: list[Event] = []
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> str:
         """Begin an episode; return the rules in short, unusual options, what moves mean, and the first position.
@@ -69,11 +71,15 @@ class TextEnv:
             ValueError: a malformed seed or deal.
         """
         rng = np.random.default_rng(seed)
-        self._env.reset(seed, options=options)
+        deal = known_keys(options, ("deal",), "reset options").get("deal", RANDOM)
+        episode = Episode(self.game, self._options, deal, new_seed() if seed is None else seed)
         self._others.begin(rng)
-        self.invalid, self._events = 0, []
-        self._others.play(self._env, self._play)
-        unusual = options_text(self.game, self._env.view(self._agent)["options"])
+        players, names = seated(self._others.players, self.seat), seat_names(self.game, self.seat)
+        self._sitting = Sitting(episode, players, self._others.rng, names)
+        self.invalid = 0
+        for _ in self._sitting.advance():
+            pass
+        unusual = options_text(self.game, self._sitting.view(self.seat)["options"])
         about = [f"You play {self.game.title}.", self.game.short_rules, unusual, legend_text(self.game)]
         return "\n\n".join([*filter(None, about), self.prompt()])
 
@@ -93,15 +99,18 @@ class TextEnv:
         except ValueError as error:
             self.invalid += 1
             return f"That is no legal move: {error}\n\n{self.prompt()}", 0.0, False
-        self._events = []
-        paid = self._others.play(self._env, self._play, action)
+        sitting = self._begun
+        paid = sitting.play(action)[self.seat]
+        for rewards in sitting.advance():
+            paid += rewards[self.seat]
+        if self.over:
+            self._others.report(sitting.episode.table.state)
         return self.prompt(), paid, self.over
 
     def prompt(self) -> str:
         """Return what happened since the seat's last move, the position and the legal moves, or the result."""
-        view, outcome = self._env.view(self._agent), self._env.outcome()
-        text = position_text(self.game, self.seat, self._events, view, outcome)
-        return text if outcome["over"] else f"{text}\nAnswer with one of them alone, or end with a line `Move: …`."
+        text = position_text(self.game, self.seat, *self._begun.prompt(self.seat))
+        return text if self.over else f"{text}\nAnswer with one of them alone, or end with a line `Move: …`."
 
     def hint(self, opponent: str | Opponent = "strong") -> str:
         """Return what an opponent, or one of a name, would play from this seat, and how the other moves compare.
@@ -111,41 +120,40 @@ class TextEnv:
         if self.over:
             raise ValueError("the game is over")
         asked = load_opponent(opponent, self.game) if isinstance(opponent, str) else opponent
-        return hint_text(self.game, asked.name, asked.evaluate(self._env.view(self._agent)))
+        return hint_text(self.game, asked.name, self._begun.advice(self.seat, asked))
 
     def legal_moves(self) -> list[str]:
         """Return the seat's legal moves; none once the episode is over."""
-        return [] if self.over else self._env.legal_moves()
+        return self._begun.legal_moves()
 
     def outcome(self) -> dict[str, Any]:
         """Return `{"over", "reason", "scores"}`."""
-        return self._env.outcome()
+        return self._begun.outcome()
 
     @property
     def over(self) -> bool:
         """True once the episode has ended."""
-        return bool(self._env.outcome()["over"])
+        return self._begun.over
 
     @property
     def seat(self) -> int:
         return self._others.seat
 
     @property
-    def _agent(self) -> str:
-        return self._env.possible_agents[self.seat]
-
-    def _play(self, action: int) -> None:
-        self._events += step(self._env, action, seat_names(self.game, self.seat))
+    def _begun(self) -> Sitting:
+        if self._sitting is None:
+            raise RuntimeError(f"{self.game.name}: call reset() first")
+        return self._sitting
 
     def _action_in(self, answer: str) -> int:
         """Return the action that an answer names. Raises ValueError that says what is wrong, and what is legal."""
         if not isinstance(answer, str):
             raise ValueError(f"expected a text, got {answer!r:.80}")
-        legal = self._env.legal_moves()
+        legal = self.legal_moves()
         try:
             move = move_in(answer, self.game.spelled, legal)
         except UnclearAnswer as error:
             raise ValueError(f"{error}; legal are {', '.join(legal)}.") from None
         if move not in legal:
             raise ValueError(f"{move!r}; legal are {', '.join(legal)}.")
-        return self._env.parse_move(move)
+        return self._begun.action(move)

@@ -26,11 +26,11 @@ from card_envs.compare.estimates import Estimate
 from card_envs.compare.pairs import join
 from card_envs.envs.aec import CardEnv
 from card_envs.games import GAMES
+from card_envs.narration import hint_text
 from card_envs.opponents import opponent_names
 from card_envs.opponents.policy import ActionValue
 from card_envs.options import UnknownOption
 from card_envs.scaffold.high_card import GAME
-from card_envs.terminal._narration import hint_text
 from tests.conftest import command_parameters
 
 ROOT = Path(__file__).parents[1]

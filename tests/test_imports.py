@@ -27,7 +27,9 @@ LAYERS = (
     {"episode"},
     {"_answers", "views", "draw"},  # what the `view.py` and `drawing.py` of games build on
     {"games"},
-    {"envs", "opponents"},
+    {"opponents"},
+    {"narration", "sitting"},
+    {"envs"},
     {"_layout", "compare", "data", "reviews", "terminal", "text", "serve"},
     {
         "__init__",

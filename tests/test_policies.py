@@ -290,9 +290,9 @@ def test_tables_of_a_server_remember_their_plans(game: Game, tmp_path: Path) -> 
     pytest.importorskip("fastapi", reason="the extra serve is not installed")
     from card_envs.serve._asking import choose
     from card_envs.serve._command import make_seats
-    from card_envs.serve._episode import ServedEpisode
     from card_envs.serve._limits import Limits
-    from card_envs.serve._messages import MoveRequest, TableRequest
+    from card_envs.sitting import Sitting
+    from tests.serving import ask
 
     if game.is_solitaire:
         pytest.skip("nobody else plays")
@@ -301,21 +301,21 @@ def test_tables_of_a_server_remember_their_plans(game: Game, tmp_path: Path) -> 
     async def played() -> None:
         seats = make_seats(tmp_path / "tables", [game.name], [], Limits(), True)
         players = [None, *[name] * (game.rules.NUM_SEATS - 1)]
-        made = seats.create(TableRequest(game=game.name, players=players, seed=4, options=short_options(game)))
+        made = await ask(seats, "table", game=game.name, players=players, seed=4, options=short_options(game))
         token = next(seat["token"] for seat in made["seats"] if seat["token"])
         for _ in range(4):
-            seen = await seats.position(token, 20.0, None, None)
+            seen = await ask(seats, "position", token=token, wait=20.0)
             if seen["your_turn"]:
-                await seats.move(token, MoveRequest(move=seen["view"]["legal"][0], turn=seen["turn"], wait=20.0))
+                await ask(seats, "move", token=token, move=seen["view"]["legal"][0], turn=seen["turn"], wait=20.0)
         table, _ = seats.tables.find(token)
-        moves, key, own = table.episode.texts, table.header.key, table.opponents[name].policy
+        moves, key, own = table.sitting.moves, table.header.key, table.opponents[name].policy
         seats.stop()
-        again = ServedEpisode(game, short_options(game), 4)
+        again = Sitting.dealt(game, short_options(game), 4)
         fresh = load_opponent(name, game).within(2.0)
         for number, move in enumerate(moves):
             if move.seat:
                 assert again.move_text(choose(fresh, again, key)()) == move.move, number
-            again.play_text(move.move)
+            again.play(again.action(move.move))
         assert isinstance(own, SearchPolicy) and (own.plans.actions or game.planner is None)
         assert len(moves) > 4
 

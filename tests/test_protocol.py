@@ -16,7 +16,7 @@ from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent
 from card_envs.options import described
-from card_envs.serve._described import key_table
+from card_envs.serve._described import call_table, key_table, request_table
 from card_envs.serve._messages import OneGame
 from tests.conftest import bots_moves, positions, some
 
@@ -117,6 +117,24 @@ def test_the_document_has_the_keys_of_every_game(game: Game) -> None:
     assert key_table(game) in page
 
 
+def with_table(page: str, name: str, table: str) -> str:
+    """The page with this table between the marks of its name."""
+    before, mark, rest = page.partition(f"<!-- {name} -->")
+    _, end, after = rest.partition(f"<!-- /{name} -->")
+    assert mark and end
+    return f"{before}{mark}\n\n{table}\n{end}{after}"
+
+
+def with_operations(page: str) -> str:
+    return with_table(with_table(page, "requests", request_table()), "calls", call_table())
+
+
+def test_the_document_has_all_operations() -> None:
+    """Made by `python -m tests.test_protocol`."""
+    page = (ROOT / "docs" / "protocol.md").read_text()
+    assert page == with_operations(page)
+
+
 def test_the_document_and_the_types_have_the_keys_of_descriptions() -> None:
     page = (ROOT / "docs" / "protocol.md").read_text().partition("### `GET /v1/games`")[2].partition("### `POST")[0]
     assert all(f'"{key}"' in page for key in OneGame.model_fields)
@@ -150,6 +168,8 @@ def test_advice_says_what_it_is(game: Game) -> None:
 
 
 if __name__ == "__main__":
+    document = ROOT / "docs" / "protocol.md"
+    document.write_text(with_operations(document.read_text()))
     for file in EXAMPLES.glob("*.json"):
         if not file.stem.endswith("-whole"):
             view = json.loads(file.read_text())

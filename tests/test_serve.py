@@ -27,13 +27,14 @@ from card_envs.serve import _seats as seats_module
 from card_envs.serve._advisers import Advisers
 from card_envs.serve._asking import ServedOpponents, advice, choose
 from card_envs.serve._command import make_seats
-from card_envs.serve._episode import ServedEpisode
 from card_envs.serve._limits import Limits
-from card_envs.serve._messages import MoveRequest, Problem, TableRequest
+from card_envs.serve._messages import EventsRequest, Problem
 from card_envs.serve._seats import Seats
 from card_envs.serve._stdio import answer, serve_stdio
 from card_envs.serve._tables import Tables
+from card_envs.sitting import Sitting
 from tests.conftest import is_timed, redealt, short_options
+from tests.serving import ask, events
 
 pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 pytest.importorskip("httpx", reason="what FastAPI's test client needs is not installed")
@@ -231,20 +232,20 @@ def test_moves_can_be_taken_back_where_one_person_plays(game: Game, client: Test
 def test_events_follow_the_game(game: Game, tmp_path: Path) -> None:
     async def follow() -> None:
         seats = seats_of(game, tmp_path)
-        created = seats.create(TableRequest(game=game.name, options=short_options(game)))
+        created = await ask(seats, "table", game=game.name, options=short_options(game))
         token = created["seats"][0]["token"]
-        stream = seats.stream(token, None)
+        stream = await events(seats, token)
         assert stream is not None
         seen, rng, moves = None, random.Random(4), []
         async for seen in stream:
             assert seen is not None
             moves += seen["moves"]
             if seen["your_turn"]:
-                await seats.move(token, MoveRequest(move=rng.choice(seen["view"]["legal"]), wait=0.0))
+                await ask(seats, "move", token=token, move=rng.choice(seen["view"]["legal"]), wait=0.0)
         assert seen is not None and seen["outcome"]["over"]
-        whole = await seats.position(token, since=0)
+        whole = await ask(seats, "position", token=token, since=0)
         assert moves == whole["moves"][len(whole["moves"]) - len(moves) :] and len(moves) >= len(whole["moves"]) - 60
-        assert seats.stream(token, whole["turn"]) is None
+        assert await events(seats, token, whole["turn"]) is None
         seats.stop()
 
     asyncio.run(follow())
@@ -256,44 +257,44 @@ def test_moves_that_replace_others_are_told(game: Game, tmp_path: Path, monkeypa
 
     async def wait() -> None:
         seats = seats_of(game, tmp_path)
-        asked = TableRequest(game=game.name, options=short_options(game), undo=True, watch="public")
-        made = seats.create(asked)
+        asked: dict[str, Any] = {"game": game.name, "options": short_options(game), "undo": True, "watch": "public"}
+        made = await ask(seats, "table", **asked)
         token, rng = made["seats"][0]["token"], random.Random(5)
-        seen = await seats.position(token, wait=30)
+        seen = await ask(seats, "position", token=token, wait=30)
         for _ in range(2):
-            seen = await seats.move(token, MoveRequest(move=rng.choice(seen["view"]["legal"]), wait=30.0))
+            seen = await ask(seats, "move", token=token, move=rng.choice(seen["view"]["legal"]), wait=30.0)
         table, _ = seats.tables.find(token)
-        long = table.episode
-        stream = seats.stream(token, None)
-        assert stream is not None and len(long.texts) >= 4 and not long.over
+        long = table.sitting
+        stream = await events(seats, token)
+        assert stream is not None and len(long.moves) >= 4 and not long.over
         await anext(stream)
 
         def replace() -> list[dict[str, Any]]:
             """Take two moves back, and play others up to the same turn."""
-            number = len(table.episode.texts)
-            other = table.episode.after(number - 2)
+            number = len(table.sitting.moves)
+            other = table.sitting.after(number - 2)
             seats.tables.undo(table, other)
-            while len(other.texts) < number:
-                legal = other.view(other.seat or 0)["legal"]
-                other.play_text(next((move for move in legal if move != long.texts[len(other.texts)].move), legal[0]))
+            while len(other.moves) < number:
+                legal, played = other.legal_moves(), long.moves[len(other.moves)].move
+                other.play(other.action(next((move for move in legal if move != played), legal[0])))
             table.notify()
-            return [move._asdict() for move in other.texts[number - 2 :]]
+            return [move._asdict() for move in other.moves[number - 2 :]]
 
-        number = len(long.texts)
+        number = len(long.moves)
         expected = replace()
-        assert expected != [move._asdict() for move in long.texts[number - 2 :]]
+        assert expected != [move._asdict() for move in long.moves[number - 2 :]]
         told = await anext(stream)
         assert told is not None and told["moves"] == expected and told["turn"] == number
 
         async def until(*_: Any, **__: Any) -> None:
-            table.episode = long
+            table.sitting = long
             expected[:] = replace()
 
         monkeypatch.setattr(seats, "_until", until)
-        table.episode = long
-        assert (await seats.position(token, wait=1, since=number))["moves"] == expected
-        table.episode = long
-        assert (await seats.watch(made["watch"]["token"], wait=1, since=number))["moves"] == expected
+        table.sitting = long
+        assert (await ask(seats, "position", token=token, wait=1, since=number))["moves"] == expected
+        table.sitting = long
+        assert (await ask(seats, "watch", token=made["watch"]["token"], wait=1, since=number))["moves"] == expected
         seats.stop()
 
     asyncio.run(wait())
@@ -307,19 +308,19 @@ def worlds(
 ) -> tuple[int, list[dict[str, Any]], list[tuple[int, str]]]:
     """A seat, two deals that look the same to it after some moves within the first deal, and these moves."""
     rng = random.Random(seed)
-    episode = ServedEpisode(game, short_options(game), seed)
-    while len(episode.texts) < num_moves:
-        before = episode.after(len(episode.texts))
-        seat = episode.seat
+    sitting = Sitting.dealt(game, short_options(game), seed)
+    while len(sitting.moves) < num_moves:
+        before = sitting.after(len(sitting.moves))
+        seat = sitting.seat
         assert seat is not None
-        episode.play_text(rng.choice(episode.view(seat)["legal"]))
-        if episode.over or len(episode.dealt) > 1:
-            episode = before
+        sitting.play(sitting.action(rng.choice(sitting.view(seat)["legal"])))
+        if sitting.over or len(sitting.episode.dealt) > 1:
+            sitting = before
             break
-    seat = ((episode.seat or 0) + shift) % game.rules.NUM_SEATS
-    state = redealt(game, np.array([episode.table.state], game.rules.STATE), np.array([seat], np.int8), seed)[0]
-    deals = [game.view.deal_text([pack]) for pack in (episode.packs()[0], game.view.dealt_pack(state))]
-    return seat, deals, [(move.seat, move.move) for move in episode.texts]
+    seat = ((sitting.seat or 0) + shift) % game.rules.NUM_SEATS
+    state = redealt(game, np.array([sitting.episode.table.state], game.rules.STATE), np.array([seat], np.int8), seed)[0]
+    deals = [game.view.deal_text([pack]) for pack in (sitting.episode.packs()[0], game.view.dealt_pack(state))]
+    return seat, deals, [(move.seat, move.move) for move in sitting.moves]
 
 
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
@@ -349,13 +350,13 @@ def test_replies_events_and_errors_hold_no_hidden_card(game: Game, seed: int, tm
                     found.append(played.content)
             found += [client.get(own + path).content for path in ("", "?at=3", "/record")]
             found.append(client.post(f"{own}/undo").content)
-            found += asyncio.run(events(app_seats, own.rpartition("/")[2]))
+            found += asyncio.run(first_events(app_seats, own.rpartition("/")[2]))
         return found
 
-    async def events(app_seats: Seats, token: str) -> list[bytes]:
+    async def first_events(app_seats: Seats, token: str) -> list[bytes]:
         found = []
         for last in (None, 0, 2):
-            stream = app_seats.stream(token, last)
+            stream = await app_seats.events(EventsRequest(token=token, last=last))
             assert stream is not None
             found.append((await anext(_as_events(stream))).encode())  # type: ignore[call-overload]
         return found
@@ -368,16 +369,16 @@ def test_replies_events_and_errors_hold_no_hidden_card(game: Game, seed: int, tm
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 def test_opponents_at_tables_know_what_their_seat_knows(game: Game, seed: int) -> None:
     seat, deals, moves = worlds(game, seed, 10 * seed, 0)
-    episodes = [ServedEpisode(game, short_options(game), seed, deal) for deal in deals]
-    for episode in episodes:
+    sittings = [Sitting.dealt(game, short_options(game), seed, deal) for deal in deals]
+    for sitting in sittings:
         for _, move in moves:
-            episode.play_text(move)
-    assert episodes[0].view(seat) == episodes[1].view(seat)
+            sitting.play(sitting.action(move))
+    assert sittings[0].view(seat) == sittings[1].view(seat)
     for name in opponent_names(game):
         if is_timed(game, name):
             continue
         opponent = load_opponent(name, game)
-        one, other = (choose(opponent.within(1e6), episode, 7)() for episode in episodes)  # never cut short
+        one, other = (choose(opponent.within(1e6), sitting, 7)() for sitting in sittings)  # never cut short
         assert one == other, name
 
 
@@ -539,17 +540,17 @@ def test_tables_and_streams_are_bounded(game: Game, tmp_path: Path) -> None:
 
     async def crowd() -> None:
         seats = seats_of(game, tmp_path, limits)
-        asked = TableRequest(game=game.name)
-        tokens = [seats.create(asked)["seats"][0]["token"] for _ in range(3)]
+        asked = {"game": game.name}
+        tokens = [(await ask(seats, "table", **asked))["seats"][0]["token"] for _ in range(3)]
         with pytest.raises(Problem, match="3 tables"):
-            seats.create(asked)
-        stream = seats.stream(tokens[0], None)
+            await ask(seats, "table", **asked)
+        stream = await events(seats, tokens[0])
         assert stream is not None
         await anext(stream)
         with pytest.raises(Problem, match="streams"):
-            seats.stream(tokens[0], None)
-        assert seats.leave(tokens[1]) == {"left": True}
-        seats.create(asked)
+            await events(seats, tokens[0])
+        assert await ask(seats, "leave", token=tokens[1]) == {"left": True}
+        await ask(seats, "table", **asked)
         seats.stop()
 
     asyncio.run(crowd())
@@ -559,7 +560,7 @@ def test_tables_and_streams_are_bounded(game: Game, tmp_path: Path) -> None:
 def test_idle_tables_are_deleted(game: Game, tmp_path: Path) -> None:
     async def idle() -> None:
         seats = seats_of(game, tmp_path)
-        token = seats.create(TableRequest(game=game.name, players=[None] * game.rules.NUM_SEATS))["seats"][0]["token"]
+        token = (await ask(seats, "table", game=game.name, players=[None] * game.rules.NUM_SEATS))["seats"][0]["token"]
         seats.tables.expire()
         assert len(seats.tables) == 1
         (file,) = seats.tables.folder.glob("*.jsonl")
@@ -568,7 +569,7 @@ def test_idle_tables_are_deleted(game: Game, tmp_path: Path) -> None:
         seats.tables.expire()
         assert len(seats.tables) == 0 and not file.exists()
         with pytest.raises(Problem, match="gone"):
-            await seats.position(token)
+            await ask(seats, "position", token=token)
         seats.stop()
 
     asyncio.run(idle())
@@ -620,7 +621,7 @@ def test_a_long_search_holds_up_nobody(game: Game, tmp_path: Path) -> None:
     release = threading.Event()
 
     async def crowd() -> None:
-        created = seats.create(TableRequest(game=game.name, players=[None] * game.rules.NUM_SEATS))
+        created = await ask(seats, "table", game=game.name, players=[None] * game.rules.NUM_SEATS)
         blocked = [
             asyncio.create_task(seats.advisers.searches.run(release.wait))
             for _ in range(LIMITS.searches + LIMITS.waiting)
@@ -628,7 +629,7 @@ def test_a_long_search_holds_up_nobody(game: Game, tmp_path: Path) -> None:
         await asyncio.sleep(0)
         with pytest.raises(Problem, match="at work"):
             await seats.advisers.searches.run(release.wait)
-        assert (await seats.position(created["seats"][0]["token"]))["turn"] == 0
+        assert (await ask(seats, "position", token=created["seats"][0]["token"]))["turn"] == 0
         release.set()
         assert all(await asyncio.gather(*blocked))
         seats.stop()
@@ -639,14 +640,14 @@ def test_a_long_search_holds_up_nobody(game: Game, tmp_path: Path) -> None:
 @pytest.mark.mechanics
 def test_opponents_keep_to_their_time(game: Game) -> None:
     """With too little for all worlds, a search looks at fewer; with enough, at all."""
-    episode = ServedEpisode(game, short_options(game), 3)
-    view = episode.view(episode.seat or 0)
+    sitting = Sitting.dealt(game, short_options(game), 3)
+    view = sitting.view(sitting.seat or 0)
     opponent = load_opponent("search:1024", game)
 
     short = advice(opponent, view, 0, 1e-9)
-    assert max(one["worlds"] for one in short) <= 1024 // 16
+    assert max(one.worlds for one in short) <= 1024 // 16
     long = advice(opponent, view, 0, 1e9)
-    assert long[0]["worlds"] == opponent.evaluate(view)[0].worlds
+    assert long[0].worlds == opponent.evaluate(view)[0].worlds
 
 
 # JSON lines
@@ -695,7 +696,7 @@ def test_json_lines_have_the_same_messages(game: Game, tmp_path: Path) -> None:
 def test_a_table_over_json_lines(game: Game, tmp_path: Path) -> None:
     async def play() -> None:
         seats = seats_of(game, tmp_path)
-        token = seats.create(TableRequest(game=game.name, options=short_options(game)))["seats"][0]["token"]
+        token = (await ask(seats, "table", game=game.name, options=short_options(game)))["seats"][0]["token"]
 
         async def call(name: str, **body: Any) -> dict[str, Any]:
             line = json.dumps({"id": 1, "call": name, "body": {"token": token, **body}}).encode()
@@ -720,8 +721,8 @@ def test_keep_alive(game: Game, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
     async def wait() -> None:
         seats = seats_of(game, tmp_path)
-        token = seats.create(TableRequest(game=game.name, players=[None] * game.rules.NUM_SEATS))["seats"][0]["token"]
-        stream = seats.stream(token, None)
+        token = (await ask(seats, "table", game=game.name, players=[None] * game.rules.NUM_SEATS))["seats"][0]["token"]
+        stream = await events(seats, token)
         assert stream is not None
         assert await anext(stream) is not None and await anext(stream) is None
         seats.stop()

@@ -637,7 +637,11 @@ def test_what_fails_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     """Be it in a handler, or an answer that is no JSON."""
     seats = seats_of(tmp_path / "tables")
     for wrong in (lambda: 1 / 0, lambda: {"x": math.nan}, lambda: {"x": object()}, lambda: {"x": b""}):
-        monkeypatch.setattr(seats.advisers, "games", wrong)
+
+        async def games(asked: Any, wrong: Any = wrong) -> Any:
+            return wrong()
+
+        monkeypatch.setattr(seats.advisers, "games", games)
         line = b'{"id": 7, "call": "games"}\n'
         (answer,) = answers_to(seats, [line])
         assert answer["error"]["code"] == "failed"

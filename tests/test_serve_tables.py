@@ -22,9 +22,10 @@ from card_envs.scaffold.high_card import GAME as TINY
 from card_envs.serve import _tables as tables_module
 from card_envs.serve._command import make_seats
 from card_envs.serve._limits import Limits
-from card_envs.serve._messages import MoveRequest, Problem, TableRequest
+from card_envs.serve._messages import Problem
 from card_envs.serve._seats import Seats
 from card_envs.serve._tables import Tables
+from tests.serving import ask, events
 
 LIMITS = Limits(searches=1)
 LONG_AGO = time.time() - 3600 * LIMITS.idle_hours - 60
@@ -34,10 +35,10 @@ def seats_of(folder: Path, game: Game = TINY) -> Seats:
     return make_seats(folder, [game.name], [], LIMITS)
 
 
-def sit_down(seats: Seats) -> str:
+async def sit_down(seats: Seats) -> str:
     """The token of a person at a new table where only persons play."""
-    asked = TableRequest(game=TINY.name, players=[None] * TINY.rules.NUM_SEATS)
-    token: str = seats.create(asked)["seats"][0]["token"]
+    made = await ask(seats, "table", game=TINY.name, players=[None] * TINY.rules.NUM_SEATS)
+    token: str = made["seats"][0]["token"]
     return token
 
 
@@ -80,7 +81,7 @@ def test_a_server_touches_only_what_it_made(tmp_path: Path) -> None:
     async def serve() -> None:
         seats = seats_of(folder)
         assert len(seats.tables) == 0
-        token = sit_down(seats)
+        token = await sit_down(seats)
         own = folder / f"{token[:16]}.jsonl"
         assert stat.S_IMODE(own.stat().st_mode) == 0o600
         tending = asyncio.create_task(seats.tend())
@@ -91,7 +92,7 @@ def test_a_server_touches_only_what_it_made(tmp_path: Path) -> None:
         assert not own.exists()
         for name in before:
             with pytest.raises(Problem):
-                await seats.position(name[:16] + "0" * 32)
+                await ask(seats, "position", token=name[:16] + "0" * 32)
         tending.cancel()
         seats.stop()
 
@@ -105,7 +106,7 @@ def test_a_server_touches_only_what_it_made(tmp_path: Path) -> None:
 def test_tables_that_are_overwritten_are_no_longer_deleted(tmp_path: Path) -> None:
     async def serve() -> None:
         seats = seats_of(tmp_path / "tables")
-        file = seats.tables.folder / f"{sit_down(seats)[:16]}.jsonl"
+        file = seats.tables.folder / f"{(await sit_down(seats))[:16]}.jsonl"
         file.write_text("somebody's own\n")
         os.utime(file, (LONG_AGO, LONG_AGO))
         seats.tables.expire()
@@ -130,7 +131,7 @@ def test_a_step_of_the_clock_deletes_no_table(step: float, clocks: SimpleNamespa
 
     async def serve() -> None:
         seats = seats_of(tmp_path / "tables")
-        tokens = [sit_down(seats) for _ in range(2)]
+        tokens = [await sit_down(seats) for _ in range(2)]
         used, left = (seats.tables.find(token)[0].name for token in tokens)
         idle = seats.limits.idle_hours
         clocks.day += step
@@ -138,7 +139,7 @@ def test_a_step_of_the_clock_deletes_no_table(step: float, clocks: SimpleNamespa
         assert seats.tables.idle() == [] and len(seats.tables) == 2
         clocks.passed += idle - 1
         clocks.day += idle - 1
-        await seats.position(tokens[0])
+        await ask(seats, "position", token=tokens[0])
         clocks.day -= 2 * step
         clocks.passed += 2
         clocks.day += 2
@@ -156,16 +157,16 @@ def test_a_step_of_the_clock_deletes_no_table(step: float, clocks: SimpleNamespa
 def test_who_waits_for_a_move_uses_the_table(how: str, clocks: SimpleNamespace, tmp_path: Path) -> None:
     async def serve() -> None:
         seats = seats_of(tmp_path / "tables")
-        token = sit_down(seats)
+        token = await sit_down(seats)
         table, _ = seats.tables.find(token)
         waiting = asyncio.create_task(seats._until(table, lambda: False, 30)) if how == "waits" else None
-        stream = seats.stream(token, None) if how == "listens" else None
+        stream = await events(seats, token) if how == "listens" else None
         if stream:
             await anext(stream)
         for _ in range(30):
             clocks.passed += 0.9 * seats.limits.idle_hours
             if how == "asks":
-                await seats.position(token)
+                await ask(seats, "position", token=token)
             await asyncio.sleep(0)
             seats.tables.expire()
             assert len(seats.tables) == 1 and not table.gone
@@ -173,7 +174,7 @@ def test_who_waits_for_a_move_uses_the_table(how: str, clocks: SimpleNamespace, 
             waiting.cancel()
             await asyncio.gather(waiting, return_exceptions=True)
         if stream:
-            await stream.aclose()  # type: ignore[attr-defined]
+            await stream.aclose()
             seats.tables.expire()
             assert len(seats.tables) == 1
         clocks.passed += 1.1 * seats.limits.idle_hours
@@ -189,7 +190,7 @@ def test_a_machine_that_was_off_deletes_no_table_at_the_start(clocks: SimpleName
 
     async def serve() -> None:
         seats = seats_of(tmp_path / "tables")
-        tokens = [sit_down(seats) for _ in range(2)]
+        tokens = [await sit_down(seats) for _ in range(2)]
         idle = seats.limits.idle_hours
         seats.stop()
         clocks.day += 24 * 365
@@ -197,7 +198,7 @@ def test_a_machine_that_was_off_deletes_no_table_at_the_start(clocks: SimpleName
         again.tables.expire()
         assert len(again.tables) == 2
         clocks.passed += 0.4 * idle
-        await again.position(tokens[0])
+        await ask(again, "position", token=tokens[0])
         clocks.passed += 0.2 * idle
         again.tables.expire()
         assert again.tables._names == {tokens[0][:16]}
@@ -231,14 +232,14 @@ def test_a_folder_has_one_server(tmp_path: Path) -> None:
 
     async def late() -> None:
         seats = seats_of(tmp_path / "tables")
-        token = sit_down(seats)
-        (move, *_) = (await seats.position(token))["view"]["legal"] or [""]
+        token = await sit_down(seats)
+        (move, *_) = (await ask(seats, "position", token=token))["view"]["legal"] or [""]
         seats.stop()
         size = (tmp_path / "tables" / f"{token[:16]}.jsonl").stat().st_size
         with pytest.raises(Problem):
-            await seats.move(token, MoveRequest(move=move or "XX"))
+            await ask(seats, "move", token=token, move=move or "XX")
         with pytest.raises(Problem, match="ending"):
-            sit_down(seats)
+            await sit_down(seats)
         assert (tmp_path / "tables" / f"{token[:16]}.jsonl").stat().st_size == size
 
     asyncio.run(late())
@@ -266,7 +267,7 @@ def test_broken_tables_are_told(text: str, tmp_path: Path) -> None:
 
     async def serve() -> None:
         seats = seats_of(tmp_path)
-        token = sit_down(seats)
+        token = await sit_down(seats)
         seats.stop()
         file = tmp_path / f"{token[:16]}.jsonl"
         with file.open("a") as broken:
@@ -274,7 +275,7 @@ def test_broken_tables_are_told(text: str, tmp_path: Path) -> None:
         before = file.read_bytes()
         seats = seats_of(tmp_path)
         with pytest.raises(Problem, match="the table's file can't be read"):
-            await seats.position(token)
+            await ask(seats, "position", token=token)
         assert file.read_bytes() == before
         seats.stop()
 
@@ -298,7 +299,7 @@ def test_tables_are_read_where_nobody_waits(name: str, tmp_path: Path, monkeypat
         from card_envs.serve._stdio import answer
 
         seats = seats_of(tmp_path)
-        token = sit_down(seats)
+        token = await sit_down(seats)
         seats.stop()
         seats = seats_of(tmp_path)
         body = {"token": token, **({"move": "XX"} if name == "move" else {"at": 0} if name == "at" else {})}

@@ -20,10 +20,11 @@ from fastapi.testclient import TestClient
 from card_envs.game import Game
 from card_envs.record import GameRecord
 from card_envs.scaffold.high_card import GAME as TINY
-from card_envs.serve._messages import MoveRequest, Problem, TableRequest
+from card_envs.serve._messages import Problem
 from card_envs.serve._stdio import answer
 from card_envs.serve.app import make_app
 from tests.conftest import short_options
+from tests.serving import ask, events
 from tests.test_serve import LIMITS, play_on, seats_of, worlds
 
 
@@ -134,18 +135,17 @@ def test_watchers_may_wait(tmp_path: Path) -> None:
     async def play() -> None:
         seats = seats_of(TINY, tmp_path)
         for watch in ("public", "nothing"):
-            asked = TableRequest(game=TINY.name, players=[None] * TINY.rules.NUM_SEATS, watch=watch)  # type: ignore[arg-type]
-            made = seats.create(asked)
+            made = await ask(seats, "table", game=TINY.name, players=[None] * TINY.rules.NUM_SEATS, watch=watch)
             tokens, watcher = [seat["token"] for seat in made["seats"]], made["watch"]["token"]
-            waiting = asyncio.create_task(seats.watch(watcher, wait=30.0, since=0))
+            waiting = asyncio.create_task(ask(seats, "watch", token=watcher, wait=30.0, since=0))
             turn, over = 0, False
             while not over:
-                seen = [await seats.position(token) for token in tokens]
+                seen = [await ask(seats, "position", token=token) for token in tokens]
                 (mover,) = (one for one in seen if one["your_turn"])
                 await asyncio.sleep(0.01)
                 assert waiting.done() == (watch == "public" and turn > 0)
-                move = MoveRequest(move=mover["view"]["legal"][0], wait=0.0)
-                over = (await seats.move(tokens[mover["seat"]], move))["outcome"]["over"]
+                token, move = tokens[mover["seat"]], mover["view"]["legal"][0]
+                over = (await ask(seats, "move", token=token, move=move, wait=0.0))["outcome"]["over"]
                 turn += 1
                 await asyncio.sleep(0.01)
             told = await waiting
@@ -162,30 +162,30 @@ def test_watchers_follow_events_and_leave_room_for_persons(tmp_path: Path) -> No
 
     async def follow() -> None:
         seats = seats_of(TINY, tmp_path, limits)
-        made = seats.create(TableRequest(game=TINY.name, watch="public"))
+        made = await ask(seats, "table", game=TINY.name, watch="public")
         token, watcher = made["seats"][0]["token"], made["watch"]["token"]
-        watching = seats.watched_stream(watcher, None)
+        watching = await events(seats, watcher, watching=True)
         assert watching is not None
         first = await anext(watching)
-        own = seats.stream(token, None)
+        own = await events(seats, token)
         assert own is not None
         assert first is not None and first["views"] is None
         with pytest.raises(Problem, match="too many event streams"):
-            seats.watched_stream(watcher, None)
+            await events(seats, watcher, watching=True)
         seen = await anext(own)
         moves: list[Any] = list(first["moves"])
         while seen is not None and not seen["outcome"]["over"]:
             if seen["your_turn"]:
-                await seats.move(token, MoveRequest(move=seen["view"]["legal"][0], wait=0.0))
+                await ask(seats, "move", token=token, move=seen["view"]["legal"][0], wait=0.0)
             seen = await anext(own)
         async for told in watching:
             assert told is not None
             moves += told["moves"]
         assert told is not None and told["outcome"]["over"] and told["views"]
-        whole = (await seats.watch(watcher, since=0))["moves"]
+        whole = (await ask(seats, "watch", token=watcher, since=0))["moves"]
         assert moves == whole[len(whole) - len(moves) :] and len(moves) >= len(whole) - 1
-        again = seats.create(TableRequest(game=TINY.name, watch="public"))
-        idle = seats.watched_stream(again["watch"]["token"], None)
+        again = await ask(seats, "table", game=TINY.name, watch="public")
+        idle = await events(seats, again["watch"]["token"], watching=True)
         assert idle is not None
         await anext(idle)
         (file,) = seats.tables.folder.glob(f"{again['watch']['token'][:16]}.jsonl")

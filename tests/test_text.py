@@ -112,7 +112,7 @@ def test_the_text_says_nothing_hidden(game: Game) -> None:
     env.reset(seed=2)
     before = env.prompt()
     for key in (1, 2, 3):
-        env._env._table.determinize(env.seat, key)
+        env._begun.episode.table.determinize(env.seat, key)
         assert env.prompt() == before
 
 

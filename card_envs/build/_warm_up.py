@@ -35,7 +35,7 @@ from card_envs.opponents.phased import PhasedPolicy
 from card_envs.opponents.policy import Opponent, Policy, decisions_at
 from card_envs.opponents.search import SearchPolicy
 from card_envs.reviews import MoveJudge
-from card_envs.serve._episode import ServedEpisode
+from card_envs.sitting import Sitting
 
 FEW = 2  # tables, arms, positions
 LATER = 100  # decisions after which searches are asked: the end is nearer
@@ -75,10 +75,9 @@ def visit_environments(game: Game) -> None:
         for _ in range(3):
             seats.step(seats.action_masks().argmax(axis=1))
     seats.reset(seed=1, options={"deal": env.record().deal})
-    episode = ServedEpisode(game, {}, 1)
-    episode.play_text(episode.move_text(int(episode.table.legal().argmax())))
-    episode.view(0)
-    episode.decision(np.random.default_rng(0))
+    sitting = Sitting.dealt(game, {}, 1)
+    sitting.play(sitting.action(sitting.legal_moves()[0]))
+    sitting.view(0)
     table = Table(game, env.states[0])
     table.observe_all(0)
     table.determinize(0, 1)

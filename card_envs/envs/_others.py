@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any, Literal
 
@@ -11,11 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.envs.aec import CardEnv
-from card_envs.game import Int64s
 from card_envs.opponents.policy import Decisions, Opponent, Policy, decisions_at, spawn
 from card_envs.opponents.pool import OpponentPool
-
-Wait = Callable[[str, Callable[[], Int64s]], Int64s]
+from card_envs.sitting import seated
 
 
 class PoolSeat(Policy):
@@ -79,20 +76,26 @@ class Others:
         for player in self.distinct:
             player.reset()
 
-    def moves(self, env: CardEnv, wait: Wait = lambda who, work: work()) -> Iterator[int]:
-        """Yield their actions, each to be played before the next, up to the seat's turn; `wait` calls for each one."""
-        while (seat := env._seats[env.agent_selection]) != self.seat and not env.terminations[env.agent_selection]:
-            player = self.players[(seat - self.seat) % len(env.possible_agents) - 1]
-            decisions = decisions_at(env.game, env._table.states)
-            yield int(wait(player.name, partial(player.choose, decisions, self.rng))[0])
-
-    def play(self, env: CardEnv, step: Callable[[Any], object], *own: Any) -> float:
-        """Play the seat's own actions, then theirs, by `step`; return what it was paid. Pools learn whether it won."""
+    def play(self, env: CardEnv, *own: Any) -> float:
+        """Play the seat's own actions, then theirs up to its turn; return what it was paid. Pools learn if it won."""
         agent, paid = env.possible_agents[self.seat], 0.0
-        for action in chain(own, self.moves(env)):
-            step(action)
+        for action in chain(own, self._moves(env)):
+            env.step(action)
             paid += env.rewards[agent]
-        for player in self.distinct if own and env.terminations[agent] else ():
-            if isinstance(player, PoolSeat):
-                player.report(env._table.state, self.seat, env.outcome()["reason"] == "illegal")
+        if own and env.terminations[agent]:
+            self.report(env._table.state, env.outcome()["reason"] == "illegal")
         return paid
+
+    def _moves(self, env: CardEnv) -> Iterator[int]:
+        players = seated(self.players, self.seat)
+        while not env.terminations[env.agent_selection]:
+            player = players[env._seats[env.agent_selection]]
+            if player is None:
+                return
+            yield int(player.choose(decisions_at(env.game, env._table.states), self.rng)[0])
+
+    def report(self, state: Any, illegal: bool = False) -> None:
+        """Report the result of an ended episode to pools; `illegal`: the seat lost it with an illegal move."""
+        for player in self.distinct:
+            if isinstance(player, PoolSeat):
+                player.report(state, self.seat, illegal)

@@ -134,7 +134,7 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
             self._env.reset(int(random.integers(1 << 64 if self._unseeded else 1 << 63, dtype=np.uint64)), options)
             self._others.begin(random)
             self._begun = True
-            self._others.play(self._env, self._env.step)
+            self._others.play(self._env)
             if not self._over or (options and "deal" in options):
                 break
         if self.render_mode == "human":
@@ -153,7 +153,7 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
         self._check_reset()
         if self._over:
             raise gymnasium.error.ResetNeeded(f"{self.game.name}: the episode is over: call reset()")
-        reward = self._others.play(self._env, self._env.step, action)
+        reward = self._others.play(self._env, action)
         if self.render_mode == "human":
             self.render()
         obs, info = self._look()

@@ -12,16 +12,19 @@ from pydantic import ValidationError
 
 from card_envs._files import finite
 from card_envs.draw import draw
+from card_envs.episode import episode_of
 from card_envs.game import Game
 from card_envs.opponents._about import about, measured
 from card_envs.opponents.policy import Opponent, PolicyError
 from card_envs.options import adapter
 from card_envs.record import GameRecord
 from card_envs.reviews import MoveJudge
+from card_envs.serve import _messages as messages
 from card_envs.serve._asking import ServedOpponents, advice, choose, is_quick
-from card_envs.serve._episode import ServedEpisode, position
 from card_envs.serve._limits import Answer, Limits, Workers
-from card_envs.serve._messages import AdviseRequest, JudgeRequest, Problem, ReplayRequest, wrong
+from card_envs.serve._messages import Position, Problem, wrong
+from card_envs.serve._positions import position
+from card_envs.sitting import Sitting
 from card_envs.views import VERSION, in_words
 
 log = logging.getLogger("card_envs.serve")
@@ -37,68 +40,69 @@ class Advisers:
         self.quick = Workers(2, 4 * limits.waiting, "quick")
         self.searches = Workers(limits.searches, limits.waiting, "search")
 
-    def games(self, picture: str | None = None) -> dict[str, Any]:
-        found = [self._described(game) for game in self.opponents.games.values()]
-        if picture is not None:
-            for one in found:
-                if one["name"] not in self.opponents.loading:  # no cards are dealt before the rules are compiled
-                    one["picture"] = _first_picture(self.opponents.games[one["name"]], picture == "tall")
-        return {"version": VERSION, "games": found}
+    async def games(self, asked: messages.GamesRequest) -> messages.Games:
+        return messages.Games(
+            version=VERSION, games=[self._described(game, asked.picture) for game in self.opponents.games.values()]
+        )
 
-    def _described(self, game: Game) -> dict[str, Any]:
-        return {
-            "name": game.name,
-            "title": game.title,
-            "seats": game.rules.NUM_SEATS,
-            "sides": list(game.sides),
-            "seat_names": list(game.view.SEAT_NAMES),
-            "options": adapter(game.options).json_schema(),
+    def _described(self, game: Game, picture: str | None) -> messages.OneGame:
+        names = self.opponents.names(game)
+        found = messages.OneGame(
+            name=game.name,
+            title=game.title,
+            seats=game.rules.NUM_SEATS,
+            sides=list(game.sides),
+            seat_names=list(game.view.SEAT_NAMES),
+            options=adapter(game.options).json_schema(),
             **in_words(game),
-            "opponents": self.opponents.names(game),
-            "about_opponents": {
-                name: about(self.opponents.opponent(game, name)) for name in self.opponents.names(game)
-            },
-        }
+            opponents=names,
+            about_opponents={name: about(self.opponents.opponent(game, name)) for name in names},
+        )
+        if picture is not None and game.name not in self.opponents.loading:  # no cards before the rules are compiled
+            found.picture = _first_picture(game, picture == "tall")
+        return found
 
-    def schema(self, game: str) -> dict[str, Any]:
-        return self.opponents.known(game).view.SCHEMA
+    async def schema(self, asked: messages.GameRequest) -> dict[str, Any]:
+        return self.opponents.known(asked.game).view.SCHEMA
 
-    def rules(self, game: str) -> dict[str, Any]:
-        found = self.opponents.known(game).rules_page
-        if not found.is_file():
-            raise Problem("unknown", f"game: {game} comes without its rules in words", "game")
-        return {"rules": found.read_text(encoding="utf-8")}
+    async def rules(self, asked: messages.GameRequest) -> messages.RulesInWords:
+        page = self.opponents.known(asked.game).rules_page
+        if not page.is_file():
+            raise Problem("unknown", f"game: {asked.game} comes without its rules in words", "game")
+        return messages.RulesInWords(rules=page.read_text(encoding="utf-8"))
 
-    def opponent_list(self, game: str | None = None) -> dict[str, Any]:
-        games = list(self.opponents.games.values()) if game is None else [self.opponents.known(game)]
+    async def opponent_list(self, asked: messages.OpponentsRequest) -> messages.Opponents:
+        games = [*self.opponents.games.values()] if asked.game is None else [self.opponents.known(asked.game)]
         found = []
-        for one in games:
-            for name in self.opponents.names(one):
-                strength = measured(one).get(name, [])
+        for game in games:
+            for name in self.opponents.names(game):
+                strength = measured(game).get(name, [])
                 time = strength[-1]["microseconds_per_move"] if strength else None
-                found.append({"name": name, "game": one.name, "strength": strength, "microseconds_per_move": time})
-        return {"opponents": found}
+                found.append(
+                    messages.OneOpponent(name=name, game=game.name, strength=strength, microseconds_per_move=time)
+                )
+        return messages.Opponents(opponents=found)
 
-    async def advise(self, asked: AdviseRequest) -> dict[str, Any]:
+    async def advise(self, asked: messages.AdviseRequest) -> messages.Advice:
         opponent = self._opponent(asked)
         workers = self.quick if is_quick(opponent) else self.searches
         seconds = self.seconds(asked.seconds)
         moves = await self._answer(opponent, workers, lambda: advice(opponent, asked.view, asked.seed, seconds))
-        return self._about(opponent, asked) | {"moves": moves}
+        return messages.Advice(**self._about(opponent, asked), moves=moves)
 
-    async def judge(self, asked: JudgeRequest) -> dict[str, Any]:
+    async def judge(self, asked: messages.JudgeRequest) -> messages.Judgement:
         opponent = self._opponent(asked)
         try:
             judge = MoveJudge(opponent, seconds=self.seconds(asked.seconds))
         except ValueError as problem:
             raise Problem("bad_request", f"opponent: {problem}", "opponent") from None
         cost = await self._answer(opponent, self.searches, lambda: judge.cost(asked.view, asked.move, asked.seed))
-        return self._about(opponent, asked) | finite(dict(zip(("best", "cost", "error"), cost)))
+        return messages.Judgement(**self._about(opponent, asked), **finite(dict(zip(("best", "cost", "error"), cost))))
 
-    def _opponent(self, asked: AdviseRequest) -> Opponent:
+    def _opponent(self, asked: messages.AdviseRequest) -> Opponent:
         return self.opponents.opponent(self.opponents.game(asked.game), asked.opponent)
 
-    def _about(self, opponent: Opponent, asked: AdviseRequest) -> dict[str, Any]:
+    def _about(self, opponent: Opponent, asked: messages.AdviseRequest) -> dict[str, Any]:
         return {"game": opponent.game.name, "opponent": opponent.name, "seat": asked.view["seat"]}
 
     async def _answer(self, opponent: Opponent, workers: Workers, work: Callable[[], Answer]) -> Answer:
@@ -123,22 +127,20 @@ class Advisers:
         log.exception("opponent %s failed", name)
         return Problem("failed", f"opponent {name} failed; the server's log has more")
 
-    async def replay(self, asked: ReplayRequest) -> dict[str, Any]:
-        def work() -> dict[str, Any]:
+    async def replay(self, asked: messages.ReplayRequest) -> Position:
+        def work() -> Position:
             record = GameRecord.model_validate(asked.record)
             game = self.opponents.game(record.game)
-            if record.version != game.version:
-                raise ValueError(f"record: version: {record.version}; these are the rules of version {game.version}")
-            episode = ServedEpisode(game, record.options, 0, record.deal)
+            sitting = Sitting(episode_of(record, game))
             _seat_of(game, asked.seat)
             for number, move in enumerate(record.moves[: asked.at]):
-                if episode.over:
+                if sitting.over:
                     raise ValueError(f"record: moves.{number}: the game is over before it")
                 try:
-                    episode.play_text(move)
+                    sitting.play(sitting.action(move))
                 except ValueError as error:
                     raise ValueError(f"record: moves.{number}: {error}") from None
-            return position(episode, asked.seat, [None] * game.rules.NUM_SEATS, asked.since)
+            return position(sitting, asked.seat, [None] * game.rules.NUM_SEATS, asked.since)
 
         try:
             return await self.quick.run(work)
@@ -156,11 +158,11 @@ class Advisers:
         while loading:
             game = self.opponents.games[loading[0]]
             tell(f"{game.title}: {', '.join(self.opponents.names(game))}")
-            episode = ServedEpisode(game, {}, 0)
-            view = episode.view(episode.seat or 0)
+            sitting = Sitting.dealt(game, {}, 0)
+            view = sitting.view(sitting.seat or 0)
             for name in self.opponents.names(game):
                 opponent = self.opponents.opponent(game, name)
-                choose(opponent.within(seconds), episode, 0)()
+                choose(opponent.within(seconds), sitting, 0)()
                 advice(opponent, view, 0, seconds)
                 with suppress(ValueError):  # it does not search
                     MoveJudge(opponent, seconds=seconds).prepare(view)
@@ -178,8 +180,8 @@ class Advisers:
 @cache
 def _first_picture(game: Game, tall: bool) -> str:
     """Return the picture of a game's beginning, by the cards of seed 0."""
-    episode = ServedEpisode(game, {}, 0)
-    return draw(game, episode.view(episode.seat or 0), tall)
+    sitting = Sitting.dealt(game, {}, 0)
+    return draw(game, sitting.view(sitting.seat or 0), tall)
 
 
 def _seat_of(game: Game, seat: int) -> int:

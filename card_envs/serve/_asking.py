@@ -13,10 +13,10 @@ from card_envs.game import Game
 from card_envs.opponents import load_opponent, opponent_names
 from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
 from card_envs.opponents.networks.policies import AfterstatePolicy, NetworkPolicy
-from card_envs.opponents.policy import Opponent
+from card_envs.opponents.policy import Opponent, decisions_at
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
-from card_envs.serve._episode import ServedEpisode
-from card_envs.serve._messages import Problem
+from card_envs.serve._messages import OneMove, Problem
+from card_envs.sitting import Sitting
 
 QUICK = (
     RandomPolicy,
@@ -99,25 +99,28 @@ def is_quick(opponent: Opponent) -> bool:
     return isinstance(opponent.policy, QUICK)
 
 
-def choose(opponent: Opponent, episode: ServedEpisode, key: int) -> Callable[[], int]:
-    """Return a function, for any thread, that returns the opponent's action; it sees what its seat sees.
+def choose(opponent: Opponent, sitting: Sitting, key: int) -> Callable[[], int]:
+    """Return a function, for any thread, that returns the opponent's action.
+
+    It decides in a world drawn from what its seat knows: never in the true one.
 
     Args:
         opponent: to move, with its time limit set.
-        episode: its current position is captured now, not when the function is called.
+        sitting: its current position is captured now, not when the function is called.
         key: seed of the opponent's random draws.
     """
-    rng = np.random.default_rng([key, len(episode.texts)])
-    decisions = episode.decision(rng)
+    rng = np.random.default_rng([key, len(sitting.moves)])
+    world = decisions_at(sitting.game, sitting.episode.table.states).worlds(rng, 1)[:, 0]
+    decisions = decisions_at(sitting.game, world)
     seed = int(rng.integers(1 << 63))
 
     return lambda: int(opponent.policy.choose(decisions, np.random.default_rng(seed))[0])
 
 
-def advice(opponent: Opponent, view: dict[str, Any], seed: int, seconds: float) -> list[dict[str, Any]]:
+def advice(opponent: Opponent, view: dict[str, Any], seed: int, seconds: float) -> list[OneMove]:
     """Return an opponent's evaluation of the legal moves; a search that would exceed the time uses fewer worlds.
 
     Raises ValueError as `Opponent.evaluate` does.
     """
     advices = opponent.within(seconds).evaluate(view, seed)
-    return [finite(one._asdict()) for one in advices]
+    return [OneMove(**finite(one._asdict())) for one in advices]

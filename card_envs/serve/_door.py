@@ -14,7 +14,7 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from card_envs.serve._limits import CLIENT, client_of
+from card_envs.serve._limits import CLIENT, ROOT_PATH, client_of
 from card_envs.serve._messages import RETRY_AFTER, Problem
 
 log = logging.getLogger("card_envs.serve")
@@ -65,6 +65,7 @@ class Door:
             return
         client = client_of(scope["client"][0]) if scope.get("client") else ""
         CLIENT.set(client)
+        ROOT_PATH.set(self.root_path)
         self._put_under_root(scope)
         policy = DOCS_POLICY if scope["path"] == self.root_path + DOCS else POLICY
         extra = {**HEADERS, "Content-Security-Policy": policy}

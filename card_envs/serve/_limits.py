@@ -21,6 +21,7 @@ Queue = tuple[str, ...]  # name of a queue: the client, the purpose, and further
 
 MOST_REMEMBERED = 10_000  # most queues whose last turn is remembered
 CLIENT: ContextVar[str] = ContextVar("client", default="")  # the client, in the request's task and its child tasks
+ROOT_PATH: ContextVar[str] = ContextVar("root_path", default="")  # of links in replies, behind a reverse proxy
 
 
 def client_of(address: str) -> str:

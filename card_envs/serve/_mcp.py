@@ -22,8 +22,9 @@ from card_envs.game import LONGEST_MOVE, Game
 from card_envs.opponents.policy import Opponent, PolicyError
 from card_envs.options import described
 from card_envs.serve._asking import ServedOpponents
-from card_envs.serve._messages import GameName, OpponentName, Problem, Request, malformed, wrong
-from card_envs.serve._stdio import GameRequest, NoRequest, in_daemon
+from card_envs.serve._messages import GameName, GameRequest, NoRequest, OpponentName, Problem, Request, malformed, wrong
+from card_envs.serve._operations import Operation
+from card_envs.serve._stdio import in_daemon
 from card_envs.text import TextEnv
 
 INSTRUCTIONS = (
@@ -65,15 +66,6 @@ class ModelTables:
     def __init__(self, opponents: ServedOpponents, seconds: float) -> None:
         self.opponents = opponents
         self.seconds = seconds
-        self.tools: dict[str, tuple[type[Request], Callable[[Any], str]]] = {
-            "games": (NoRequest, self.games),
-            "rules": (GameRequest, self.rules),
-            "new_table": (NewTableRequest, self.new_table),
-            "position": (NumberRequest, self.position),
-            "legal_moves": (NumberRequest, self.legal_moves),
-            "move": (AnswerRequest, self.move),
-            "hint": (HintRequest, self.hint),
-        }
         self._tables: OrderedDict[int, TextEnv] = OrderedDict()
         self._numbers = count(1)
         self._moves: Counter[int] = Counter()  # played by the model, by table
@@ -81,19 +73,20 @@ class ModelTables:
 
     def call(self, name: str, arguments: dict[str, Any]) -> str:
         """Return what a tool answers. Raises Problem, whose text is for the client."""
-        if name not in self.tools:
-            raise Problem("unknown", f"no tool {name!r:.80}; there are: {', '.join(self.tools)}")
-        model, tool = self.tools[name]
+        if name not in TOOLS:
+            raise Problem("unknown", f"no tool {name!r:.80}; there are: {', '.join(TOOLS)}")
+        tool = TOOLS[name]
         try:
-            asked = model.model_validate(arguments)
+            asked = tool.request.model_validate(arguments)
             turn = self._turn(asked)
             with self._lock:
                 if self._turn(asked) != turn:
                     raise Problem("stale_turn", f"{name}: the table has gone on meanwhile; nothing was done")
-                return tool(asked)
+                said: str = tool.handler(self, asked)
+                return said
         except ValidationError as error:
             problem = malformed(error)
-            takes = ", ".join(model.model_fields) or "nothing"
+            takes = ", ".join(tool.request.model_fields) or "nothing"
             raise Problem("bad_request", f"{name}: {problem}; it takes {takes}", problem.field) from None
         except PolicyError:
             log.exception("an opponent failed")  # the message is only for the owner: it may hold hidden information
@@ -173,6 +166,24 @@ class ModelTables:
         return "\n".join([f"{game.name} ({game.title}), {game.rules.NUM_SEATS} seats", *options, opponents])
 
 
+def _tool(handler: Callable[[ModelTables, Any], str], request: type[Request]) -> Operation:
+    return Operation(handler.__name__, "", "", request, str, handler, handler.__doc__ or "")
+
+
+TOOLS = {
+    tool.name: tool
+    for tool in (
+        _tool(ModelTables.games, NoRequest),
+        _tool(ModelTables.rules, GameRequest),
+        _tool(ModelTables.new_table, NewTableRequest),
+        _tool(ModelTables.position, NumberRequest),
+        _tool(ModelTables.legal_moves, NumberRequest),
+        _tool(ModelTables.move, AnswerRequest),
+        _tool(ModelTables.hint, HintRequest),
+    )
+}
+
+
 def serve_mcp(tables: ModelTables, source: BinaryIO, target: BinaryIO) -> None:
     """Serve until the input ends, or the output is closed. Raises ValueError if the package mcp is missing."""
     try:
@@ -186,8 +197,8 @@ def serve_mcp(tables: ModelTables, source: BinaryIO, target: BinaryIO) -> None:
     async def list_tools(context: Any, asked: Any) -> types.ListToolsResult:
         return types.ListToolsResult(
             tools=[
-                types.Tool(name=name, description=tool.__doc__, input_schema=model.model_json_schema())
-                for name, (model, tool) in tables.tools.items()
+                types.Tool(name=name, description=tool.sentence, input_schema=tool.request.model_json_schema())
+                for name, tool in TOOLS.items()
             ]
         )
 

@@ -109,7 +109,12 @@ def plain(given: Any) -> Any:
 
 
 class Reply(BaseModel):
-    """A reply; described here, created elsewhere."""
+    """A reply, returned by the handler of its operation."""
+
+
+def as_json(reply: BaseModel | dict[str, Any]) -> dict[str, Any]:
+    """Return a reply as the JSON object to send."""
+    return reply if isinstance(reply, dict) else reply.model_dump(exclude_unset=True)
 
 
 GameName = Annotated[str, Field(max_length=64, description="as `/v1/games` lists it")]
@@ -117,8 +122,28 @@ OpponentName = Annotated[str, Field(max_length=200, description="as `/v1/opponen
 Seconds = Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)]
 # FastAPI writes bounds as floats: 2 ** 64 would be 1.8446744073709552e+19.
 Seed = Annotated[int, Field(ge=0, lt=1 << 64), WithJsonSchema({"type": "integer", "format": "uint64"})]
-Wait = Annotated[float, Field(ge=0, le=30, description="seconds to wait for the seat's turn or the end")]
+Wait = Annotated[
+    float, Field(ge=0, le=30, allow_inf_nan=False, description="seconds to wait for the seat's turn or the end")
+]
 Turn = Annotated[int, Field(ge=0, description="moves played so far")]
+Number = Annotated[int, Field(ge=0, le=1 << 31)]  # of a move
+Picture = Annotated[Literal["wide", "tall"] | None, Field(description="add a drawing (SVG), for such a screen")]
+
+
+class NoRequest(Request):
+    """A request without keys."""
+
+
+class GamesRequest(Request):
+    picture: Picture = None
+
+
+class GameRequest(Request):
+    game: str
+
+
+class OpponentsRequest(Request):
+    game: str | None = None
 
 
 class AdviseRequest(Request):
@@ -156,14 +181,33 @@ class TableRequest(Request):
     )
 
 
-class MoveRequest(Request):
+class TokenRequest(Request):
+    token: str
+
+
+class PositionRequest(TokenRequest):
+    wait: Wait = 0.0
+    since: Number | None = None
+    at: Number | None = None
+
+
+class MoveRequest(TokenRequest):
     move: Annotated[str, Field(max_length=64)]
     turn: Turn | None = Field(default=None, description="if given, it must be the number of moves played so far")
     wait: Wait = 10.0
 
 
-class UndoRequest(Request):
+class UndoRequest(TokenRequest):
     turn: Turn | None = Field(default=None, description="if given, it must be the number of moves played so far")
+
+
+class WatchRequest(TokenRequest):
+    wait: Wait = 0.0
+    since: Number | None = None
+
+
+class EventsRequest(TokenRequest):
+    last: Turn | None = Field(default=None, description="turn of the last event that was seen")
 
 
 class ReplayRequest(Request):
@@ -204,7 +248,7 @@ class OneGame(Reply):
     choices: list[OneChoice]
     opponents: list[str]
     about_opponents: dict[str, str]
-    picture: str | None = Field(None, description="SVG of the beginning, with `?picture=wide` or `tall`")
+    picture: str | None = Field(default=None, description="SVG of the beginning, with `?picture=wide` or `tall`")
 
 
 class Games(Reply):
@@ -293,7 +337,7 @@ class Position(Reply):
     outcome: Outcome
     can_undo: bool
     problem: str | None
-    picture: str | None = Field(None, description="SVG, with `?picture=wide` or `tall`")
+    picture: str | None = Field(default=None, description="SVG, with `?picture=wide` or `tall`")
 
 
 class Watched(Reply):

@@ -5,15 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from typing import TypeAlias
 
 from card_envs.engine._buffers import new_seed
+from card_envs.record import GameRecord
+from card_envs.serve import _messages as messages
 from card_envs.serve._advisers import Advisers, log
 from card_envs.serve._asking import choose, is_quick
-from card_envs.serve._episode import ServedEpisode, position, watched
-from card_envs.serve._limits import CLIENT, Queue
-from card_envs.serve._messages import MoveRequest, Problem, TableRequest, wrong
+from card_envs.serve._limits import CLIENT, ROOT_PATH, Queue
+from card_envs.serve._messages import Position, Problem, Watched, wrong
+from card_envs.serve._positions import position, watched
 from card_envs.serve._tables import Header, SeatedTable, Tables
+from card_envs.sitting import Sitting
+
+Shown: TypeAlias = Position | Watched
+Events: TypeAlias = AsyncIterator[Shown | None]
 
 KEEP_ALIVE = 15.0  # seconds between signs of life of an event stream
 EXPIRE_EVERY = 60.0  # seconds
@@ -32,7 +38,7 @@ class Seats:
         self._streams: Counter[str] = Counter()  # open streams, by client
         self._reading: dict[str, asyncio.Future[None]] = {}  # tables being read, by name
 
-    def create(self, asked: TableRequest) -> dict[str, Any]:
+    async def create(self, asked: messages.TableRequest) -> messages.NewTable:
         game = self.opponents.game(asked.game)
         for name in ("seed", "deal"):
             if getattr(asked, name) is not None and not self.allow_deals:
@@ -72,52 +78,54 @@ class Seats:
         except ValueError as error:
             raise wrong("bad_deal", error) from None
         self._go_on(table)
-        chairs = [(seat, token) for seat, token in enumerate(tokens) if token]
-        seats = [{"seat": seat, "token": token, "link": f"/v1/seats/{token}"} for seat, token in chairs]
-        return {"game": game.name, "seats": seats, "watch": {"token": watcher, "link": f"/v1/watch/{watcher}"}}
+        root = ROOT_PATH.get()
+        return messages.NewTable(
+            game=game.name,
+            seats=[
+                messages.Chair(seat=seat, token=token, link=f"{root}/v1/seats/{token}")
+                for seat, token in enumerate(tokens)
+                if token
+            ],
+            watch=messages.WatchLink(token=watcher, link=f"{root}/v1/watch/{watcher}"),
+        )
 
-    async def position(
-        self, token: str, wait: float = 0.0, since: int | None = None, at: int | None = None
-    ) -> dict[str, Any]:
-        await self.bring(token)
-        table, seat = self._find(token)
+    async def position(self, asked: messages.PositionRequest) -> Position:
+        table, seat = await self._find(asked.token)
+        sitting, at = table.sitting, asked.at
         if at is not None:
-            if at > len(table.episode.texts):
-                raise Problem("bad_request", f"at: {len(table.episode.texts)} moves were played", "at")
-            episode, players = table.episode, table.header.players
-            return await self.advisers.quick.run(lambda: position(episode.after(at), seat, players, since))
-        asked = table.episode
-        await self._until(table, lambda: table.episode.seat in (seat, None), wait)
-        return self._position(table, seat, _still(since, asked, table))
+            if at > len(sitting.moves):
+                raise Problem("bad_request", f"at: {len(sitting.moves)} moves were played", "at")
+            players = table.header.players
+            return await self.advisers.quick.run(lambda: position(sitting.after(at), seat, players, asked.since))
+        await self._until(table, lambda: table.sitting.seat in (seat, None), asked.wait)
+        return self._position(table, seat, _still(asked.since, sitting, table))
 
-    async def move(self, token: str, asked: MoveRequest) -> dict[str, Any]:
-        await self.bring(token)
-        table, seat = self._find(token)
-        episode, number = table.episode, len(table.episode.texts)
+    async def move(self, asked: messages.MoveRequest) -> Position:
+        table, seat = await self._find(asked.token)
+        sitting, number = table.sitting, len(table.sitting.moves)
         _check_turn(asked.turn, table)
-        if episode.over:
+        if sitting.over:
             raise Problem("over", "the game is over")
-        if episode.seat != seat:
-            raise Problem("not_your_turn", f"it is the turn of seat {episode.seat}")
+        if sitting.seat != seat:
+            raise Problem("not_your_turn", f"it is the turn of seat {sitting.seat}")
         try:
-            action = episode.checked(asked.move)
+            action = sitting.action(asked.move)
         except ValueError as error:
             raise Problem("illegal_move", f"move: {error}", "move") from None
         self.tables.play(table, action)
         self._go_on(table)
-        await self._until(table, lambda: table.episode.seat in (seat, None), asked.wait)
-        return self._position(table, seat, _still(number, episode, table))
+        await self._until(table, lambda: table.sitting.seat in (seat, None), asked.wait)
+        return self._position(table, seat, _still(number, sitting, table))
 
-    async def undo(self, token: str, turn: int | None = None) -> dict[str, Any]:
-        await self.bring(token)
-        table, seat = self._find(token)
-        _check_turn(turn, table)
+    async def undo(self, asked: messages.UndoRequest) -> Position:
+        table, seat = await self._find(asked.token)
+        _check_turn(asked.turn, table)
         number = table.last_own(seat)
         if number is None:
             raise Problem("no_undo", "nothing can be taken back here")
-        episode = table.episode
-        before = await self.advisers.quick.run(lambda: episode.after(number))
-        if table.gone or table.episode is not episode or table.last_own(seat) != number:
+        sitting = table.sitting
+        before = await self.advisers.quick.run(lambda: sitting.after(number))
+        if table.gone or table.sitting is not sitting or table.last_own(seat) != number:
             raise Problem("stale_turn", "the table has gone on meanwhile; nothing was done", "turn")
         if table.thinking:
             table.thinking.cancel()
@@ -125,55 +133,54 @@ class Seats:
         self.tables.undo(table, before)
         return self._position(table, seat)
 
-    async def watch(self, token: str, wait: float = 0.0, since: int | None = None) -> dict[str, Any]:
-        await self.bring(token)
-        table = self.tables.find_watched(token)
-        known = len(table.episode.texts) if since is None else since
-        public, asked = table.header.watch == "public", table.episode
+    async def watch(self, asked: messages.WatchRequest) -> Watched:
+        table = await self._find_watched(asked.token)
+        known = len(table.sitting.moves) if asked.since is None else asked.since
+        public, sitting = table.header.watch == "public", table.sitting
         await self._until(
-            table, lambda: table.episode.over or (public and len(table.episode.texts) != known), seconds=wait
+            table, lambda: table.sitting.over or (public and len(table.sitting.moves) != known), seconds=asked.wait
         )
-        return self._watched(table, _still(since, asked, table))
+        return self._watched(table, _still(asked.since, sitting, table))
 
-    def record(self, token: str) -> dict[str, Any]:
-        return self._record(self._find(token)[0])
+    async def record(self, asked: messages.TokenRequest) -> GameRecord:
+        return self._record((await self._find(asked.token))[0])
 
-    def watched_record(self, token: str) -> dict[str, Any]:
-        return self._record(self.tables.find_watched(token))
+    async def watched_record(self, asked: messages.TokenRequest) -> GameRecord:
+        return self._record(await self._find_watched(asked.token))
 
-    def _record(self, table: SeatedTable) -> dict[str, Any]:
-        if not table.episode.over:
+    def _record(self, table: SeatedTable) -> GameRecord:
+        if not table.sitting.over:
             raise Problem("not_over", "the record shows all cards: it is there when the game is over")
-        return table.episode.record().model_dump()
+        return table.sitting.episode.record()
 
-    def leave(self, token: str) -> dict[str, Any]:
-        table, seat = self._find(token)
+    async def leave(self, asked: messages.TokenRequest) -> messages.Left:
+        table, seat = await self._find(asked.token)
         if table.persons != [seat]:
             raise Problem("not_alone", "others play here")
         if table.thinking:
             table.thinking.cancel()
         self.tables.remove(table)
-        return {"left": True}
+        return messages.Left(left=True)
 
-    def stream(self, token: str, last: int | None) -> AsyncIterator[dict[str, Any] | None] | None:
+    async def events(self, asked: messages.EventsRequest) -> Events | None:
         """Return the positions from now on as they come, with None as a keep-alive between them.
 
         Returns None if the client has seen everything.
         """
-        table, seat = self._find(token)
-        return self._stream(table, lambda since: self._position(table, seat, since), last, False)
+        table, seat = await self._find(asked.token)
+        return self._stream(table, lambda since: self._position(table, seat, since), asked.last, False)
 
-    def watched_stream(self, token: str, last: int | None) -> AsyncIterator[dict[str, Any] | None] | None:
-        """Return what watchers see from now on, like `stream`."""
-        table = self.tables.find_watched(token)
-        if table.header.watch == "nothing" and not table.episode.over:  # when moves are played is no secret elsewhere
+    async def watched_events(self, asked: messages.EventsRequest) -> Events | None:
+        """Return what watchers see from now on, like `events`."""
+        table = await self._find_watched(asked.token)
+        if table.header.watch == "nothing" and not table.sitting.over:  # when moves are played is no secret elsewhere
             raise Problem("not_over", "this table shows nothing before its end")
-        return self._stream(table, lambda since: self._watched(table, since), last, True)
+        return self._stream(table, lambda since: self._watched(table, since), asked.last, True)
 
     def _stream(
-        self, table: SeatedTable, look: Callable[[int | None], dict[str, Any]], last: int | None, watching: bool
-    ) -> AsyncIterator[dict[str, Any] | None] | None:
-        if last is not None and table.episode.over and last == len(table.episode.texts):
+        self, table: SeatedTable, look: Callable[[int | None], Shown], last: int | None, watching: bool
+    ) -> Events | None:
+        if last is not None and table.sitting.over and last == len(table.sitting.moves):
             return None
         if (
             self._streams.total() >= self.limits.streams
@@ -181,23 +188,23 @@ class Seats:
             or (table.watchers if watching else table.streams) >= self.limits.streams_per_table
         ):
             raise Problem("busy", "too many event streams are open")
-        return self._events(table, look, last, watching)
+        return self._follow(table, look, last, watching)
 
-    async def _events(
-        self, table: SeatedTable, look: Callable[[int | None], dict[str, Any]], last: int | None, watching: bool
-    ) -> AsyncIterator[dict[str, Any] | None]:
+    async def _follow(
+        self, table: SeatedTable, look: Callable[[int | None], Shown], last: int | None, watching: bool
+    ) -> Events:
         client = CLIENT.get()
         self._streams[client] += 1
         table.streams += not watching
         table.watchers += watching
         try:
-            episode = table.episode
+            sitting = table.sitting
             while not table.gone and not self.stopping.is_set():
                 changed = table.changed
-                found = look(_still(last, episode, table))
-                last, episode = found["turn"], table.episode
+                found = look(_still(last, sitting, table))
+                last, sitting = found.turn, table.sitting
                 yield found
-                if found["outcome"]["over"]:
+                if found.outcome is not None and found.outcome.over:
                     return
                 while not changed.is_set() and not self.stopping.is_set():
                     if not await _is_set_within(changed, KEEP_ALIVE):
@@ -210,7 +217,7 @@ class Seats:
             if not watching:
                 self.tables.use(table)
 
-    async def bring(self, token: str) -> None:
+    async def _bring(self, token: str) -> None:
         """Read the table of a token, if necessary, in a thread: a long game takes a second.
 
         Raises:
@@ -232,18 +239,23 @@ class Seats:
         finally:
             del self._reading[name]
 
-    def _find(self, token: str) -> tuple[SeatedTable, int]:
+    async def _find(self, token: str) -> tuple[SeatedTable, int]:
+        await self._bring(token)
         table, seat = self.tables.find(token)
         self.tables.use(table)
         self._go_on(table)  # after a restart, it may be an opponent's turn
         return table, seat
 
-    def _position(self, table: SeatedTable, seat: int, since: int | None = None) -> dict[str, Any]:
-        can_undo = table.last_own(seat) is not None
-        return position(table.episode, seat, table.header.players, since, can_undo, table.problem)
+    async def _find_watched(self, token: str) -> SeatedTable:
+        await self._bring(token)
+        return self.tables.find_watched(token)
 
-    def _watched(self, table: SeatedTable, since: int | None) -> dict[str, Any]:
-        return watched(table.episode, table.header.players, table.header.watch == "public", since, table.problem)
+    def _position(self, table: SeatedTable, seat: int, since: int | None = None) -> Position:
+        can_undo = table.last_own(seat) is not None
+        return position(table.sitting, seat, table.header.players, since, can_undo, table.problem)
+
+    def _watched(self, table: SeatedTable, since: int | None) -> Watched:
+        return watched(table.sitting, table.header.players, table.header.watch == "public", since, table.problem)
 
     async def _until(self, table: SeatedTable, reached: Callable[[], bool], seconds: float) -> None:
         """Wait until something is reached, the game is stuck or gone, or the time is up."""
@@ -279,13 +291,13 @@ class Seats:
                 table.thinking = None
 
     async def _play_one(self, table: SeatedTable) -> None:
-        game = table.episode.game
+        game = table.sitting.game
         name = table.player or ""
         opponent = table.opponents.get(name)
         if opponent is None:  # an instance per table, which remembers its plans
             seconds = min(table.header.seconds, self.limits.seconds)
             opponent = table.opponents[name] = self.opponents.opponent(game, name).within(seconds)
-        work = choose(opponent, table.episode, table.header.key)
+        work = choose(opponent, table.sitting, table.header.key)
         if is_quick(opponent):
             action = work()
             await asyncio.sleep(0)  # others have their turn
@@ -321,14 +333,14 @@ class Seats:
 
 def _check_turn(turn: int | None, table: SeatedTable) -> None:
     """Raise Problem if a request is about a position other than the one at the table."""
-    number = len(table.episode.texts)
+    number = len(table.sitting.moves)
     if turn is not None and turn != number:
         raise Problem("stale_turn", f"turn: {number} moves were played, not {turn}; nothing was done", "turn")
 
 
-def _still(since: int | None, asked: ServedEpisode, table: SeatedTable) -> int | None:
-    """Return the number of the first move to list: `since`, asked for when the episode was `asked`, or an undo's."""
-    now = table.episode
+def _still(since: int | None, asked: Sitting, table: SeatedTable) -> int | None:
+    """Return the number of the first move to list: `since`, asked for when the sitting was `asked`, or an undo's."""
+    now = table.sitting
     return since if since is None or now is asked else min(since, now.num_common(asked))
 
 

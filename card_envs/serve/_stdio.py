@@ -9,27 +9,15 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, BinaryIO, Literal, TextIO, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from card_envs._files import reason
 from card_envs.serve._advisers import log
-from card_envs.serve._messages import (
-    AdviseRequest,
-    JudgeRequest,
-    MoveRequest,
-    Problem,
-    ReplayRequest,
-    Request,
-    TableRequest,
-    Turn,
-    UndoRequest,
-    Wait,
-    malformed,
-    plain,
-)
+from card_envs.serve._messages import Problem, Request, as_json, malformed, plain
+from card_envs.serve._operations import CALLS
 from card_envs.serve._seats import Seats
 
 Answer = TypeVar("Answer")
@@ -37,87 +25,10 @@ Answer = TypeVar("Answer")
 AT_ONCE = 1024  # most lines answered concurrently; most of them wait for others
 
 
-class NoRequest(Request):
-    """A body without keys."""
-
-
-class GameRequest(Request):
-    game: str
-
-
-class MaybeGameRequest(Request):
-    game: str | None = None
-
-
-class TokenRequest(Request):
-    token: str
-
-
-class PositionRequest(TokenRequest):
-    wait: Wait = 0.0
-    since: Turn | None = None
-    at: Turn | None = None
-
-
-class WatchRequest(TokenRequest):
-    wait: Wait = 0.0
-    since: Turn | None = None
-
-
-class SeatMoveRequest(TokenRequest, MoveRequest):
-    """A move with the token of its seat."""
-
-
-class SeatUndoRequest(TokenRequest, UndoRequest):
-    """A move to take back, with the token of its seat."""
-
-
 class Line(Request):
     id: Any = None
     call: str
     body: dict[str, Any] = Field(default_factory=dict)
-
-
-async def _now(reply: dict[str, Any]) -> dict[str, Any]:
-    return reply
-
-
-def calls(seats: Seats) -> dict[str, tuple[type[BaseModel], Callable[[Any], Awaitable[dict[str, Any]]]]]:
-    """Return the model of the body and the handler for each call."""
-    advisers = seats.advisers
-
-    def move(body: SeatMoveRequest) -> Awaitable[dict[str, Any]]:
-        return seats.move(body.token, MoveRequest(move=body.move, turn=body.turn, wait=body.wait))
-
-    async def record(body: TokenRequest) -> dict[str, Any]:
-        await seats.bring(body.token)
-        return seats.record(body.token)
-
-    async def watched_record(body: TokenRequest) -> dict[str, Any]:
-        await seats.bring(body.token)
-        return seats.watched_record(body.token)
-
-    async def leave(body: TokenRequest) -> dict[str, Any]:
-        await seats.bring(body.token)
-        return seats.leave(body.token)
-
-    return {
-        "games": (NoRequest, lambda body: _now(advisers.games())),
-        "schema": (GameRequest, lambda body: _now(advisers.schema(body.game))),
-        "rules": (GameRequest, lambda body: _now(advisers.rules(body.game))),
-        "opponents": (MaybeGameRequest, lambda body: _now(advisers.opponent_list(body.game))),
-        "advise": (AdviseRequest, advisers.advise),
-        "judge": (JudgeRequest, advisers.judge),
-        "replay": (ReplayRequest, advisers.replay),
-        "table": (TableRequest, lambda body: _now(seats.create(body))),
-        "position": (PositionRequest, lambda body: seats.position(body.token, body.wait, body.since, body.at)),
-        "move": (SeatMoveRequest, move),
-        "undo": (SeatUndoRequest, lambda body: seats.undo(body.token, body.turn)),
-        "record": (TokenRequest, record),
-        "leave": (TokenRequest, leave),
-        "watch": (WatchRequest, lambda body: seats.watch(body.token, body.wait, body.since)),
-        "watched_record": (TokenRequest, watched_record),
-    }
 
 
 async def answer(seats: Seats, line: bytes) -> dict[str, Any]:
@@ -130,11 +41,11 @@ async def answer(seats: Seats, line: bytes) -> dict[str, Any]:
             given = json.loads(line)
             identity = _echo(given.get("id")) if isinstance(given, dict) else None
             asked = Line.model_validate(given)
-            known = calls(seats)
-            if asked.call not in known:
-                raise Problem("unknown", f"call: no {asked.call!r:.80}; there are: {', '.join(known)}", "call")
-            model, handle = known[asked.call]
-            return {"id": identity, "reply": await handle(model.model_validate(asked.body))}
+            if asked.call not in CALLS:
+                raise Problem("unknown", f"call: no {asked.call!r:.80}; there are: {', '.join(CALLS)}", "call")
+            operation = CALLS[asked.call]
+            reply = await operation.handler(seats, operation.request.model_validate(asked.body))
+            return {"id": identity, "reply": as_json(reply)}
         except ValidationError as error:
             raise malformed(error) from None
         except (ValueError, RecursionError) as error:

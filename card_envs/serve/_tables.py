@@ -27,9 +27,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from card_envs._files import AS_BYTES, MAX_JSON, check_output_folder, locked, read_file
 from card_envs.games import get_game
 from card_envs.opponents.policy import Opponent
-from card_envs.serve._episode import ServedEpisode
 from card_envs.serve._limits import Limits
 from card_envs.serve._messages import Problem
+from card_envs.sitting import Sitting
 
 log = logging.getLogger("card_envs.serve")
 
@@ -74,7 +74,7 @@ class SeatedTable:
     def __init__(self, name: str, header: Header) -> None:
         self.name = name
         self.header = header
-        self.episode = ServedEpisode(get_game(header.game), header.options, header.seed, header.deal)
+        self.sitting = Sitting.dealt(get_game(header.game), header.options, header.seed, header.deal)
         self.problem: str | None = None
         self.gone = False
         self.streams = 0  # of persons at the table
@@ -88,7 +88,7 @@ class SeatedTable:
     @property
     def player(self) -> str | None:
         """The opponent to move; None if a person is, or the game is over."""
-        seat = self.episode.seat
+        seat = self.sitting.seat
         return None if seat is None else self.header.players[seat]
 
     @property
@@ -103,10 +103,9 @@ class SeatedTable:
 
     def last_own(self, seat: int) -> int | None:
         """Return the number of moves to go back to so that a seat may move differently; None if it can't."""
-        if not self.header.undo or self.persons != [seat] or self.episode.over:
+        if not self.header.undo or self.persons != [seat] or self.sitting.over:
             return None
-        moves = self.episode.texts
-        return next((number for number in reversed(range(len(moves))) if moves[number].seat == seat), None)
+        return self.sitting.last_own(seat)
 
 
 class Tables:
@@ -214,14 +213,14 @@ class Tables:
 
     def play(self, table: SeatedTable, action: int) -> None:
         """Play a legal action and save it. Raises Problem, without side effects, if it can't be saved."""
-        self._append(table.name, table.episode.move_text(action))
-        table.episode.play(action)
+        self._append(table.name, table.sitting.move_text(action))
+        table.sitting.play(action)
         table.notify()
 
-    def undo(self, table: SeatedTable, before: ServedEpisode) -> None:
-        """Restore an earlier episode of a table. Raises Problem, without side effects, if it can't be saved."""
-        self._append(table.name, {"undo": len(before.texts)})
-        table.episode = before
+    def undo(self, table: SeatedTable, before: Sitting) -> None:
+        """Go back to an earlier position of a table. Raises Problem, without side effects, if it can't be saved."""
+        self._append(table.name, {"undo": len(before.moves)})
+        table.sitting = before
         table.notify()
 
     def remove(self, table: SeatedTable) -> None:
@@ -372,7 +371,7 @@ def _read(path: Path) -> SeatedTable | None:
             else:
                 moves.append(line)
         for move in moves:
-            table.episode.play_text(move)
+            table.sitting.play(table.sitting.action(move))
         if whole < len(data):
             os.truncate(path, whole)
     except FileNotFoundError:

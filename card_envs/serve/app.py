@@ -5,16 +5,21 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
+from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from fastapi import FastAPI, Header, Query, Request
+from fastapi import FastAPI, Header, Query
+from fastapi import Path as PathParameter
+from fastapi import Request as HttpRequest
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from fastapi.staticfiles import StaticFiles
 from fastapi_offline import FastAPIOffline
+from pydantic import BaseModel, create_model
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
@@ -25,18 +30,15 @@ from card_envs.draw import draw
 from card_envs.serve import _messages as messages
 from card_envs.serve._advisers import Advisers
 from card_envs.serve._door import Bodies, Door
-from card_envs.serve._episode import in_words
-from card_envs.serve._messages import RETRY_AFTER, Problem
-from card_envs.serve._seats import Seats
+from card_envs.serve._messages import RETRY_AFTER, EventsRequest, Picture, Position, Problem, Request, as_json
+from card_envs.serve._operations import OPERATIONS, Operation
+from card_envs.serve._positions import in_words
+from card_envs.serve._seats import Events, Seats
 
 PAGE = Path(__file__).parent / "page"
-Wait = Annotated[float, Query(ge=0, le=30, allow_inf_nan=False, description="seconds to wait for the seat's turn")]
-Picture = Annotated[Literal["wide", "tall"] | None, Query(description="add a drawing (SVG), for such a screen")]
-Number = Annotated[int | None, Query(ge=0, le=1 << 31)]
-LastEvent = Annotated[str | None, Header()]
-EVENTS: dict[str, Any] = {
-    "response_class": StreamingResponse,
-    "responses": {200: {"content": {"text/event-stream": {}}}, 204: {"description": "all was seen"}},
+SHOWING: dict[str, tuple[Any, Any]] = {  # ways to show a position, with their defaults
+    "picture": (None, Annotated[Picture, Query(description="add a drawing (SVG), for such a screen")]),
+    "text": (False, Annotated[bool, Query(description="in words, as plain text")]),
 }
 
 
@@ -81,117 +83,78 @@ def make_app(seats: Seats, origins: Sequence[str] = (), hosts: Sequence[str] = (
     app.add_exception_handler(Problem, _tell_problem)
     app.add_exception_handler(RequestValidationError, _tell_malformed)
     app.add_exception_handler(HTTPException, _tell_http)
-    _add_games(app, seats)
-    _add_seats(app, seats)
-    _add_watching(app, seats)
+    for operation in OPERATIONS:
+        _add(app, operation, seats)
     app.mount("/v1", _nowhere)
     if PAGE.is_dir():
         app.mount("/", StaticFiles(directory=PAGE, html=True))
     return app
 
 
-# With `?text=1`.
-AS_TEXT: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
+def _add(app: FastAPI, operation: Operation, seats: Seats) -> None:
+    """Add the route of an operation."""
+    extra: dict[str, Any] = {"response_model": operation.reply}
+    if operation.streams:
+        extra = {
+            "response_class": StreamingResponse,
+            "responses": {200: {"content": {"text/event-stream": {}}}, 204: {"description": "all was seen"}},
+        }
+    elif operation.reply is Position:  # with `?text=1`
+        extra["responses"] = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
+    app.add_api_route(
+        operation.path,
+        _streaming(operation, seats) if operation.streams else _replying(operation, seats),
+        methods=[operation.method],
+        name=operation.name,
+        description=operation.sentence,
+        status_code=operation.status,
+        **extra,
+    )
 
 
-def _add_games(app: FastAPI, seats: Seats) -> None:
-    """Add the stateless requests."""
-    advisers = seats.advisers
+def _replying(operation: Operation, seats: Seats) -> Callable[..., Awaitable[Response]]:
+    """Return the function that answers a request, with the parameters that FastAPI reads and documents."""
 
-    @app.get("/v1/games", response_model=messages.Games)
-    async def games(picture: Picture = None) -> Response:
-        return JSONResponse(advisers.games(picture))
+    async def answer(body: BaseModel | None = None, **given: Any) -> Response:
+        how = {name: given.pop(name) for name in SHOWING} if operation.reply is Position else {}
+        asked = operation.request.model_construct(**given, **dict(body or ()))
+        reply = await operation.handler(seats, asked)
+        if isinstance(reply, Position):
+            return await _shown(seats.advisers, reply, **how)
+        return JSONResponse(as_json(reply), operation.status)
 
-    @app.get("/v1/games/{game}/schema", response_model=dict[str, Any])
-    async def schema(game: str) -> Response:
-        return JSONResponse(advisers.schema(game))
-
-    @app.get("/v1/games/{game}/rules", response_model=messages.RulesInWords)
-    async def rules(game: str) -> Response:
-        return JSONResponse(advisers.rules(game))
-
-    @app.get("/v1/opponents", response_model=messages.Opponents)
-    async def opponents(game: str | None = None) -> Response:
-        return JSONResponse(advisers.opponent_list(game))
-
-    @app.post("/v1/advise", response_model=messages.Advice)
-    async def advise(body: messages.AdviseRequest) -> Response:
-        return JSONResponse(await advisers.advise(body))
-
-    @app.post("/v1/judge", response_model=messages.Judgement)
-    async def judge(body: messages.JudgeRequest) -> Response:
-        return JSONResponse(await advisers.judge(body))
-
-    @app.post("/v1/replay", response_model=messages.Position, responses=AS_TEXT)
-    async def replay(body: messages.ReplayRequest, picture: Picture = None, text: bool = False) -> Response:
-        return await _shown(advisers, await advisers.replay(body), picture, text)
-
-
-def _add_seats(app: FastAPI, seats: Seats) -> None:
-    """Add the requests of those who play at a table."""
-
-    @app.post("/v1/tables", response_model=messages.NewTable, status_code=201)
-    async def create(request: Request, body: messages.TableRequest) -> Response:
-        made = seats.create(body)
-        for seat in made["seats"]:
-            seat["link"] = request.scope.get("root_path", "") + seat["link"]
-        made["watch"]["link"] = request.scope.get("root_path", "") + made["watch"]["link"]
-        return JSONResponse(made, 201)
-
-    @app.get("/v1/seats/{token}", response_model=messages.Position, responses=AS_TEXT)
-    async def position(
-        token: str,
-        wait: Wait = 0.0,
-        since: Number = None,
-        at: Number = None,
-        picture: Picture = None,
-        text: bool = False,
-    ) -> Response:
-        return await _shown(seats.advisers, await seats.position(token, wait, since, at), picture, text)
-
-    @app.delete("/v1/seats/{token}", response_model=messages.Left)
-    async def leave(token: str) -> Response:
-        await seats.bring(token)
-        return JSONResponse(seats.leave(token))
-
-    @app.post("/v1/seats/{token}/moves", response_model=messages.Position, responses=AS_TEXT)
-    async def move(token: str, body: messages.MoveRequest, picture: Picture = None, text: bool = False) -> Response:
-        return await _shown(seats.advisers, await seats.move(token, body), picture, text)
-
-    @app.post("/v1/seats/{token}/undo", response_model=messages.Position, responses=AS_TEXT)
-    async def undo(
-        token: str, body: messages.UndoRequest | None = None, picture: Picture = None, text: bool = False
-    ) -> Response:
-        turn = None if body is None else body.turn
-        return await _shown(seats.advisers, await seats.undo(token, turn), picture, text)
-
-    @app.get("/v1/seats/{token}/record", response_model=dict[str, Any])
-    async def record(token: str) -> Response:
-        await seats.bring(token)
-        return JSONResponse(seats.record(token))
-
-    @app.get("/v1/seats/{token}/events", **EVENTS)
-    async def events(token: str, last_event_id: LastEvent = None) -> Response:
-        await seats.bring(token)
-        return _stream(seats.stream(token, _turn_in(last_event_id)))
+    keyword = partial(Parameter, kind=Parameter.KEYWORD_ONLY)
+    parameters, in_body = [], {}
+    for name, field in operation.request.model_fields.items():
+        place = PathParameter if name in operation.names_in_path() else None if operation.method == "POST" else Query
+        if place is None:
+            in_body[name] = field
+            continue
+        kind: Any = Annotated[(field.annotation, *field.metadata, place(description=field.description))]
+        default = Parameter.empty if field.is_required() else field.default
+        parameters.append(keyword(name, default=default, annotation=kind))
+    if operation.reply is Position:
+        parameters += [keyword(name, default=default, annotation=kind) for name, (default, kind) in SHOWING.items()]
+    if in_body:
+        fields: Any = {name: (field.annotation, field) for name, field in in_body.items()}
+        model = create_model(operation.request.__name__, __base__=Request, **fields)
+        is_needed = any(field.is_required() for field in in_body.values())
+        default = Parameter.empty if is_needed else None
+        parameters.append(keyword("body", default=default, annotation=model if is_needed else model | None))
+    answer.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return answer
 
 
-def _add_watching(app: FastAPI, seats: Seats) -> None:
-    """Add the requests of those who watch a table."""
+def _streaming(operation: Operation, seats: Seats) -> Callable[..., Awaitable[Response]]:
+    """Return the function that answers a request with events, or 204 if there are none."""
 
-    @app.get("/v1/watch/{token}", response_model=messages.Watched)
-    async def watch(token: str, wait: Wait = 0.0, since: Number = None) -> Response:
-        return JSONResponse(await seats.watch(token, wait, since))
+    async def answer(token: str, last_event_id: Annotated[str | None, Header()] = None) -> Response:
+        stream = await operation.handler(seats, EventsRequest(token=token, last=_turn_in(last_event_id)))
+        if stream is None:
+            return Response(status_code=204)
+        return StreamingResponse(_as_events(stream), media_type="text/event-stream")
 
-    @app.get("/v1/watch/{token}/record", response_model=dict[str, Any])
-    async def watched_record(token: str) -> Response:
-        await seats.bring(token)
-        return JSONResponse(seats.watched_record(token))
-
-    @app.get("/v1/watch/{token}/events", **EVENTS)
-    async def watched_events(token: str, last_event_id: LastEvent = None) -> Response:
-        await seats.bring(token)
-        return _stream(seats.watched_stream(token, _turn_in(last_event_id)))
+    return answer
 
 
 def _turn_in(last_event_id: str | None) -> int | None:
@@ -199,38 +162,31 @@ def _turn_in(last_event_id: str | None) -> int | None:
     return int(last_event_id) if last_event_id and re.fullmatch("[0-9]{1,18}", last_event_id) else None
 
 
-def _stream(stream: AsyncIterator[dict[str, Any] | None] | None) -> Response:
-    """Return the reply with these events; 204 if there are none."""
-    if stream is None:
-        return Response(status_code=204)
-    return StreamingResponse(_as_events(stream), media_type="text/event-stream")
-
-
-async def _shown(advisers: Advisers, found: dict[str, Any], picture: Picture, text: bool) -> Response:
+async def _shown(advisers: Advisers, found: Position, picture: str | None, text: bool) -> Response:
     """Return a position, with its drawing if requested, or in words alone."""
-    game = advisers.opponents.game(found["game"])
+    game = advisers.opponents.game(found.game)
     if text:
         return PlainTextResponse(in_words(game, found))
     if picture is not None:
-        found["picture"] = await advisers.quick.run(lambda: draw(game, found["view"], picture == "tall"))
-    return JSONResponse(found)
+        found.picture = await advisers.quick.run(lambda: draw(game, found.view, picture == "tall"))
+    return JSONResponse(as_json(found))
 
 
-async def _as_events(stream: AsyncIterator[dict[str, Any] | None]) -> AsyncIterator[str]:
-    async for position in stream:
-        if position is None:
+async def _as_events(stream: Events) -> AsyncIterator[str]:
+    async for found in stream:
+        if found is None:
             yield ": still here\n\n"
         else:
-            yield f"event: position\nid: {position['turn']}\ndata: {json.dumps(position, allow_nan=False)}\n\n"
+            yield f"event: position\nid: {found.turn}\ndata: {json.dumps(as_json(found), allow_nan=False)}\n\n"
 
 
-async def _tell_problem(request: Request, problem: Exception) -> Response:
+async def _tell_problem(request: HttpRequest, problem: Exception) -> Response:
     assert isinstance(problem, Problem)
     headers = {"Retry-After": RETRY_AFTER} if problem.status == 503 else None
     return JSONResponse(problem.as_dict(), problem.status, headers)
 
 
-async def _tell_malformed(request: Request, error: Exception) -> Response:
+async def _tell_malformed(request: HttpRequest, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     place, *path = first["loc"]  # "body", "query" or "path"
@@ -239,7 +195,7 @@ async def _tell_malformed(request: Request, error: Exception) -> Response:
     return JSONResponse(what.as_dict(), what.status)
 
 
-async def _tell_http(request: Request, error: Exception) -> Response:
+async def _tell_http(request: HttpRequest, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     known = {status: code for code, status in messages.STATUS.items() if code in ("unknown", "forbidden", "too_large")}
     code = known.get(error.status_code, "failed" if error.status_code >= 500 else "bad_request")
@@ -251,10 +207,10 @@ async def _tell_http(request: Request, error: Exception) -> Response:
 
 async def _nowhere(scope: Scope, receive: Receive, send: Send) -> None:
     """Reply 404 for paths without a route, before static files are searched."""
-    raise HTTPException(405 if _methods(Request(scope)) else 404)
+    raise HTTPException(405 if _methods(HttpRequest(scope)) else 404)
 
 
-def _methods(request: Request) -> list[str]:
+def _methods(request: HttpRequest) -> list[str]:
     """Return the methods of a path; each route knows only its own."""
     routes = [route for route in request.app.routes if isinstance(route, Route)]
     path = request.scope["path"].removeprefix(request.app.state.root_path)

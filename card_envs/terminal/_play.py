@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,10 @@ from rich.markdown import Markdown
 
 from card_envs._console import is_lost
 from card_envs._files import check_output, in_words
-from card_envs.envs._others import Others
-from card_envs.envs._replay import replay
-from card_envs.envs.aec import CardEnv, env_with
+from card_envs.engine._buffers import new_seed
+from card_envs.episode import Episode, episode_of
 from card_envs.game import Game
-from card_envs.opponents import load_opponent
-from card_envs.opponents.policy import Opponent, hide_seed, spawn
-from card_envs.record import GameRecord
-from card_envs.terminal._narration import (
+from card_envs.narration import (
     WIDTH,
     Event,
     hint_text,
@@ -30,9 +26,12 @@ from card_envs.terminal._narration import (
     moves_text,
     result_text,
     seat_names,
-    step,
     told,
 )
+from card_envs.opponents import load_opponent
+from card_envs.opponents.policy import Opponent, hide_seed, spawn
+from card_envs.record import GameRecord
+from card_envs.sitting import Sitting, seated
 from card_envs.terminal._suits import LETTERS, with_suits
 from card_envs.terminal._waiting import thinking
 
@@ -78,26 +77,26 @@ def play_game(
     """
     check_seat(game, seat)
     loaded = load_opponents(game, opponents, game.rules.NUM_SEATS - 1)
-    others = Others([opponent.policy for opponent in loaded], seat)
+    players = seated([opponent.policy for opponent in loaded], seat)
     check_output(record)
     rng = np.random.default_rng(seed)
     names, events = seat_names(game, seat), list[Event]()
     if resume is None:
-        env = env_with(game, options)
-        env.reset(seed)
+        episode = Episode(game, game.validated(options), seed=new_seed() if seed is None else seed)
     else:
-        env, events = _resumed(game, resume, options, names, rng)
+        episode, events = _resumed(game, resume, options, names, rng)
         rng = spawn(rng)  # the opponents must not be able to recover the key of the later deals
-    others.rng = hide_seed(rng)
-    table = PersonsTable(env, others, console, events)
+    sitting = Sitting(episode, players, hide_seed(rng), names)
+    sitting.events += events
+    table = PersonsTable(sitting, seat, console)
     try:
         table.play()
     except (KeyboardInterrupt, EOFError):
         console.print()
     finally:
         if record is not None:
-            table.env.record().save(record)
-    table.say(result_text(game, table.env.outcome(), names, seat))
+            sitting.episode.record().save(record)
+    table.say(result_text(game, sitting.outcome(), names, seat))
     if record is not None:
         table.say(f"saved to {record}")
 
@@ -130,7 +129,7 @@ def load_opponents(game: Game, names: str | list[str], number: int) -> list[Oppo
 
 def _resumed(
     game: Game, file: Path, options: dict[str, Any], names: Sequence[str], rng: np.random.Generator
-) -> tuple[CardEnv, list[Event]]:
+) -> tuple[Episode, list[Event]]:
     """Return the game in a record with new later deals, and its last events."""
     if options:
         raise ValueError("option: a resumed game keeps its own options")
@@ -139,35 +138,34 @@ def _resumed(
         raise ValueError(f"{file}: a record of {record.game}, not of {game.name}")
     if record.outcome.get("over"):
         raise ValueError(f"{file}: this game is over; `watch --replay {file}` shows it")
+    # Later deals must differ each time.
+    sitting = Sitting(episode_of(record, game, int(rng.integers(0, 1 << 64, dtype=np.uint64))))
     first_shown = max(0, len(record.moves) - SHOWN_AGAIN)
-    env = replay(record, first_shown)
-    events = []
-    for move in record.moves[first_shown:]:
-        events += step(env, env.parse_move(move), names)
-    # Replaying always leaves the same stream; the later deals must differ each time.
-    env.states["rng"] = rng.integers(0, 1 << 64, dtype=np.uint64)
-    return env, events
+    for number, move in enumerate(record.moves):
+        try:
+            if number == first_shown:
+                sitting.names = names
+            sitting.play(sitting.action(move))
+        except ValueError as error:
+            raise ValueError(f"{file}: move {number}: {error}") from None
+    return sitting.episode, sitting.events
 
 
 class PersonsTable:
-    """One episode with a person in a seat, who can look, ask for hints and take back moves."""
+    """A person at the terminal in a seat, who can look, ask for hints and take back moves."""
 
-    def __init__(self, env: CardEnv, others: Others, console: Console, events: Sequence[Event] = ()) -> None:
+    def __init__(self, sitting: Sitting, seat: int, console: Console) -> None:
         """Set up the table.
 
         Args:
-            env: the episode; undo replaces it by a copy.
-            others: the opponents in all seats but the person's.
+            sitting: in which the seat is the person's.
+            seat: the person's.
             console: to print to.
-            events: what happened before.
         """
-        self.env = env
-        self.others = others
-        self.person = env.possible_agents[others.seat]
-        self.names = seat_names(env.game, others.seat)
+        self.sitting = sitting
+        self.game = sitting.game
+        self.seat = seat
         self.console = console
-        self.events = list(events)  # since the person's last move
-        self.decisions: list[tuple[CardEnv, Mapping[str, Any], list[Event]]] = []  # copies from before each decision
 
     def say(self, text: str) -> None:
         """Print a text in lines of at most 80 columns."""
@@ -179,28 +177,30 @@ class PersonsTable:
 
     def play(self) -> None:
         """Play until the episode is over or the person leaves."""
-        self.say(f"{self.env.game.title}: {self._seating()}. Type a move, or help.")
+        self.say(f"{self.game.title}: {self._seating()}. Type a move, or help.")
         while True:
-            for action in self.others.moves(self.env, thinking):
-                self.events += step(self.env, action, self.names)
+            for _ in self.sitting.advance(thinking):
+                pass
             self._show_table()
-            if self.env.outcome()["over"] or not self._decide():
+            if self.sitting.over or not self._decide():
                 return
 
     def _seating(self) -> str:
-        seat = self.others.seat
-        named = zip(self.names[seat + 1 :] + self.names[:seat], self.others.players)
-        return ", ".join([f"you have seat {seat}", *(f"{name} is {player.name}" for name, player in named)])
+        named = [*zip(self.sitting.names, self.sitting.players)]
+        clockwise = named[self.seat + 1 :] + named[: self.seat]
+        said = [f"{name} is {player.name}" for name, player in clockwise if player is not None]
+        return ", ".join([f"you have seat {self.seat}", *said])
 
     def _show_table(self) -> None:
+        events, view, _ = self.sitting.prompt(self.seat)
         self.show("-" * WIDTH, "dim")
-        if self.events:
-            self.show(told(self.events) + "\n", "cyan")
-        self.show(self.env.game.view.picture(self.env.view(self.person)))
+        if events:
+            self.show(told(events) + "\n", "cyan")
+        self.show(self.game.view.picture(view))
 
     def _decide(self) -> bool:
         """Show the moves, and read lines until one changes the position; return False if the person leaves."""
-        moves = self.env.legal_moves()
+        moves = self.sitting.legal_moves()
         self.show(moves_text(moves), symbols=False)  # letters, as typed
         prompt = f"your move (Enter: {moves[0]})> " if len(moves) == 1 else "your move> "
         while True:
@@ -210,10 +210,11 @@ class PersonsTable:
             if command == "quit":
                 return False
             if command == "undo":
-                if self._undo():
+                if self.sitting.undo(self.seat):
                     return True
+                self.say("There is no move of yours to take back.")
             elif command == "help":
-                self.show(HELP + legend_text(self.env.game) + moves_text(moves), symbols=False)
+                self.show(HELP + legend_text(self.game) + moves_text(moves), symbols=False)
             elif command == "rules":
                 self._rules()
             elif command == "hint":
@@ -222,37 +223,29 @@ class PersonsTable:
                 self._save(rest.strip())
             else:
                 try:
-                    move = find_move(self.env, line or (moves[0] if len(moves) == 1 else ""))
+                    move = find_move(self.sitting, line or (moves[0] if len(moves) == 1 else ""))
                 except ValueError as error:
                     self.say(str(error))
                     continue
-                self.decisions.append((self.env.clone(), self.others.rng.bit_generator.state, self.events))
-                self.events = step(self.env, self.env.parse_move(move), self.names)
+                self.sitting.play(self.sitting.action(move))
                 return True
 
     def _rules(self) -> None:
-        text = self.env.game.short_rules
+        text = self.game.short_rules
         self.console.print(Markdown(text) if text else "This game has no rules in short.", width=WIDTH)
-
-    def _undo(self) -> bool:
-        if not self.decisions:
-            self.say("There is no move of yours to take back.")
-            return False
-        self.env, self.others.rng.bit_generator.state, self.events = self.decisions.pop()
-        return True
 
     def _hint(self, name: str) -> None:
         name = name or "greedy"
-        game, view = self.env.game, self.env.view(self.person)
+        view = self.sitting.view(self.seat)  # now: what was stopped goes on in its thread
         try:
-            ranked = thinking(name, lambda: load_opponent(name, game).evaluate(view))
+            ranked = thinking(name, lambda: load_opponent(name, self.game).evaluate(view))
         except KeyboardInterrupt:
             self.say(f"{name} was stopped; it is still your move.")
             return
         except (OSError, ValueError) as error:
             self.say(in_words(error))
             return
-        self.show(hint_text(game, name, ranked))
+        self.show(hint_text(self.game, name, ranked))
 
     def _save(self, file: str) -> None:
         if not file:
@@ -260,20 +253,20 @@ class PersonsTable:
             return
         try:
             check_output(Path(file))
-            self.env.record().save(file)
+            self.sitting.episode.record().save(file)
         except (OSError, ValueError) as error:
             self.say(in_words(error))
         else:
             self.say(f"Saved to {file}; --resume {file} goes on from here.")
 
 
-def find_move(env: CardEnv, text: str) -> str:
+def find_move(sitting: Sitting, text: str) -> str:
     """Return the legal move that a text means: in any case, with or without dash, or its first letters.
 
     Raises:
         ValueError: no legal move begins like that, or several do; suggests moves.
     """
-    moves = {_squeezed(move): move for move in env.legal_moves()}
+    moves = {_squeezed(move): move for move in sitting.legal_moves()}
     typed = _squeezed(text)
     if not typed:
         raise ValueError("Type one of the moves shown, or help.")
@@ -289,7 +282,7 @@ def find_move(env: CardEnv, text: str) -> str:
     problems = []
     for spelling in (text, text.upper(), text.lower()):
         try:
-            env.parse_move(spelling)
+            sitting.game.parse_move(sitting.episode.table.state, spelling)
         except ValueError as error:
             problems.append(str(error))
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,17 +13,19 @@ from rich.console import Console
 
 from card_envs._console import is_lost
 from card_envs._files import check_output
-from card_envs.envs._replay import replay, verify
-from card_envs.envs.aec import CardEnv, env_with
+from card_envs.engine._buffers import new_seed
+from card_envs.envs._replay import verify
+from card_envs.episode import Episode, episode_of
 from card_envs.game import Game
+from card_envs.games import get_game
+from card_envs.narration import WIDTH, Event, lines_of, result_text, told
 from card_envs.opponents.policy import hide_seed
 from card_envs.record import GameRecord
-from card_envs.terminal._narration import WIDTH, Event, lines_of, result_text, step, told
+from card_envs.sitting import Sitting
 from card_envs.terminal._play import ask, check_seat, load_opponents
 from card_envs.terminal._suits import with_suits
 
 PROMPT = "Enter: next, b: back, a number: that move, q: quit> "
-Choose = Callable[[CardEnv], int | None]  # the next action, None if the game was left
 
 
 class Screen(NamedTuple):
@@ -78,18 +80,14 @@ def watch_game(
     check_output(record)
     screen.check()
     rng = hide_seed(np.random.default_rng(seed))
-    env = env_with(game, options)
-    env.reset(seed)
+    episode = Episode(game, game.validated(options), seed=new_seed() if seed is None else seed)
     names = [f"seat {number} ({player.name})" for number, player in enumerate(players)]
-
-    def choose(env: CardEnv) -> int:
-        return players[env.possible_agents.index(env.agent_selection)].move(env, rng)
-
+    sitting = Sitting(episode, [player.policy for player in players], rng, names)
     try:
-        show(Showing(env, choose, names, seat), screen)
+        show(Showing(sitting, seat, sitting.advance()), screen)
     finally:
         if record is not None:
-            env.record().save(record)
+            episode.record().save(record)
             screen.console.print(lines_of(f"saved to {record}"), markup=False, highlight=False)
 
 
@@ -110,49 +108,50 @@ def watch_record(file: Path, game: Game | None, seat: int | None, screen: Screen
         raise ValueError(f"{file}: a record of {record.game}, not of {game.name}")
     verify(record)
     screen.check()
-    env = replay(record, 0)
-    check_seat(env.game, seat)
-    moves = iter(record.moves)
-
-    def choose(env: CardEnv) -> int | None:
-        move = next(moves, None)
-        return None if move is None else env.parse_move(move)
-
-    names = [f"seat {number}" for number in range(env.game.rules.NUM_SEATS)]
-    show(Showing(env, choose, names, seat), screen)
+    game = get_game(record.game)
+    check_seat(game, seat)
+    names = [f"seat {number}" for number in range(game.rules.NUM_SEATS)]
+    sitting = Sitting(episode_of(record, game), names=names)
+    play = (sitting.play(sitting.action(move)) for move in record.moves)
+    show(Showing(sitting, seat, play, len(record.moves)), screen)
 
 
 class Showing(NamedTuple):
-    """A game to be shown move by move, played as it is shown."""
+    """A game to be shown move by move, played as it is shown.
 
-    env: CardEnv
-    choose: Choose
-    names: list[str]
-    seat: int | None  # whose view to show; None: that of the seat to move
+    Attributes:
+        sitting: what is shown.
+        seat: whose view to show; None: that of the seat to move.
+        play: plays a move when it is asked for the next item.
+        num_moves: after which a saved game was left; None: at the end of the episode.
+    """
+
+    sitting: Sitting
+    seat: int | None
+    play: Iterator[object]
+    num_moves: int | None = None
 
     def positions(self) -> Iterator[tuple[int, list[Event], bool]]:
         """Yield (viewing seat, events, whether it is the end) before the first move and after each move."""
-        env, events = self.env, list[Event]()
+        sitting, shown = self.sitting, 0
         while True:
-            viewer = env.possible_agents.index(env.agent_selection) if self.seat is None else self.seat
-            action = None if env.outcome()["over"] else self.choose(env)
-            yield viewer, events, action is None
-            if action is None:
+            viewer = sitting.seat or 0 if self.seat is None else self.seat
+            ends = sitting.over or len(sitting.moves) == self.num_moves
+            yield viewer, sitting.events[shown:], ends
+            if ends:
                 return
-            events = step(env, action, self.names)
-
-    def view(self, viewer: int) -> dict[str, Any]:
-        """Return the current view of a seat."""
-        return self.env.view(self.env.possible_agents[viewer])
+            shown = len(sitting.events)
+            next(self.play)
 
 
 def frames(game: Showing) -> Iterator[str]:
     """Yield the positions of a game as text."""
+    sitting = game.sitting
     for number, (viewer, events, ends) in enumerate(game.positions()):
-        header = f"Move {number}, as {game.names[viewer]} sees it".ljust(WIDTH - 1, ".")
-        parts = [header, told(events), game.env.game.view.picture(game.view(viewer))]
+        header = f"Move {number}, as {sitting.names[viewer]} sees it".ljust(WIDTH - 1, ".")
+        parts = [header, told(events), sitting.game.view.picture(sitting.view(viewer))]
         if ends:
-            parts.append(result_text(game.env.game, game.env.outcome(), game.names))
+            parts.append(result_text(sitting.game, sitting.outcome(), sitting.names))
         yield "\n".join(part for part in parts if part)
 
 
@@ -170,7 +169,7 @@ def show(game: Showing, screen: Screen) -> None:
         def drawings() -> Iterator[str]:
             for number, (viewer, _, _) in enumerate(game.positions()):
                 status.update(f"drawing: {number} pictures")
-                yield draw(game.env.game, game.view(viewer))
+                yield draw(game.sitting.game, game.sitting.view(viewer))
 
         number = save_gif(gif, drawings(), seconds=1.0 if delay is None else delay)
     console.print(lines_of(f"{number} pictures written to {gif}"), markup=False, highlight=False)

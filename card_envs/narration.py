@@ -9,7 +9,7 @@ from itertools import groupby
 from textwrap import fill
 from typing import Any, NamedTuple
 
-from card_envs.envs.aec import CardEnv
+from card_envs.episode import Episode
 from card_envs.game import Game
 from card_envs.opponents.policy import ActionValue
 from card_envs.opponents.search import why_not
@@ -42,19 +42,22 @@ def seat_names(game: Game, seat: int) -> list[str]:
     return [game.view.SEAT_NAMES[(other - seat) % game.rules.NUM_SEATS] for other in range(game.rules.NUM_SEATS)]
 
 
-def step(env: CardEnv, action: int, names: Sequence[str]) -> list[Event]:
-    """Play a legal action; return the events. `names` are those of the seats."""
-    before, deals = env.outcome()["scores"], env.deals
-    events = [Event(names[env.possible_agents.index(env.agent_selection)], env.move_text(action))]
-    if happened := env.game.event_text(env.states[0], action, names):
-        events.append(Event("", happened))
-    env.step(action)
-    after = env.outcome()
-    if env.deals > deals or (after["over"] and deals > 1):
-        gained = [now - earlier for now, earlier in zip(after["scores"], before)]
-        scores = scores_text(env.game, after["scores"], names)
-        events.append(Event("", f"Deal {deals} is over: {scores_text(env.game, gained, names, '+')}; now {scores}"))
-    return events
+def events_of(episode: Episode, action: int, names: Sequence[str]) -> list[Event]:
+    """Return a move about to be played, and what else it brings about that all see. `names` are those of the seats."""
+    state = episode.table.state
+    move = Event(names[episode.table.seat], episode.game.view.move_text(state, action))
+    happened = episode.game.event_text(state, action, names)
+    return [move, Event("", happened)] if happened else [move]
+
+
+def events_after(episode: Episode, deals: int, scores: Sequence[int], names: Sequence[str]) -> list[Event]:
+    """Return the end of a deal, if the last move ended it; there were so many deals and these scores before it."""
+    now = episode.outcome()
+    if len(episode.dealt) == deals and not (now["over"] and deals > 1):
+        return []
+    gained = [after - before for after, before in zip(now["scores"], scores)]
+    total = scores_text(episode.game, now["scores"], names)
+    return [Event("", f"Deal {deals} is over: {scores_text(episode.game, gained, names, '+')}; now {total}")]
 
 
 def told(events: Sequence[Event]) -> str:

@@ -1,0 +1,34 @@
+"""A server's operations, as tests ask for them in the same process: replies as JSON has them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from card_envs.serve._messages import EventsRequest, as_json
+from card_envs.serve._operations import CALLS
+from card_envs.serve._seats import Seats
+
+
+async def ask(seats: Seats, call: str, **body: Any) -> dict[str, Any]:
+    """What an operation of this name replies. Raises Problem."""
+    operation = CALLS[call]
+    return as_json(await operation.handler(seats, operation.request(**body)))
+
+
+async def events(
+    seats: Seats, token: str, last: int | None = None, watching: bool = False
+) -> AsyncGenerator[dict[str, Any] | None, None] | None:
+    """What a stream of events brings, None for a sign of life; or None, if all was seen."""
+    asked = EventsRequest(token=token, last=last)
+    stream = await (seats.watched_events(asked) if watching else seats.events(asked))
+
+    async def replies() -> AsyncGenerator[dict[str, Any] | None, None]:
+        assert stream is not None
+        try:
+            async for reply in stream:
+                yield None if reply is None else as_json(reply)
+        finally:
+            await stream.aclose()  # type: ignore[attr-defined]
+
+    return None if stream is None else replies()
