@@ -88,7 +88,7 @@ def test_what_is_kept_changes_nothing_else(game: Game) -> None:
     bare, whole = (play_games(one, np.arange(6)) for one in (plan, replace(plan, keep_moves=True)))
     assert len(bare.action) == 0 and bare.values is None and not bare.starts.any()
     assert len(whole.action) == whole.num_moves.sum() and whole.values is None
-    nothing = {"starts": bare.starts, "seat": bare.seat, "player": bare.player, "action": bare.action}
+    nothing: dict[str, Any] = {"starts": bare.starts, "seat": bare.seat, "player": bare.player, "action": bare.action}
     assert same(replace(whole, **nothing), bare)
 
 
