@@ -1,4 +1,4 @@
-"""Games in bulk: arrays are what replayed games show, whoever plays, in portions that depend on nothing but a plan."""
+"""Games in bulk: arrays are what replayed games show, in portions that depend on nothing but a plan."""
 
 from __future__ import annotations
 
