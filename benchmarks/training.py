@@ -24,8 +24,8 @@ from benchmarks.measuring import Row, Work, in_turns, processor, short, timed
 from card_envs import GAMES, Game, get_game
 from card_envs._files import read_json, write_json
 from card_envs._processes import begin_worker
+from card_envs.compare.contests import Contest, join, play_contest
 from card_envs.compare.estimates import Estimate, as_json, estimate, share
-from card_envs.compare.pairs import Match, chunks, join
 from card_envs.engine._cost import per_second, work_time
 from card_envs.opponents import TorchPolicy, load_opponent
 from card_envs.opponents.policy import Policy
@@ -101,9 +101,9 @@ def measured(game: Game, policy: Policy, pairs: int) -> dict[str, Any]:
 
     found = {}
     for anchor in ("greedy", "trivial"):
-        match = Match(game, (policy, load_opponent(anchor, game).policy), seed=SEED, options=options)
-        part = join([match.play(numbers) for numbers in chunks(pairs)])
-        gained = part.margins[0] - part.margins[1] if game.is_solitaire else part.margins[0] / match.deals_per_episode
+        contest = Contest(game, (policy, anchor), SEED, tuple(options.items()))
+        part = join(list(play_contest(contest, pairs)))
+        gained = part.margins[0] - part.margins[1] if game.is_solitaire else part.margins[0] / contest.deals_per_episode
         found[anchor] = {"gained": rounded(estimate(gained)), "won": rounded(share(part.wins[0]))}
     return found
 

@@ -193,8 +193,8 @@ def compare(
     Two sides are swapped on every deal. Ctrl-C shows the figures so far.
     """
     from card_envs.compare._command import Keepsakes, Work, check_contests, compare_all, figures_of
-    from card_envs.compare._contest import Contest, taken_apart
     from card_envs.compare._spread import Executor
+    from card_envs.compare.contests import Contest, taken_apart
     from card_envs.reviews._command import check_review, review_policies
 
     options = tuple(parse_options(option).items())
@@ -238,15 +238,15 @@ def review(
     from card_envs.compare._spread import Executor
     from card_envs.record import GameRecord
     from card_envs.reviews import _command as command
-    from card_envs.reviews._review import Reviewing, positions_of
+    from card_envs.reviews._review import ReviewTask, record_decisions
 
     files.check_output(json_file)
     check_picture(picture)
-    game, positions = positions_of(GameRecord.load(record), seat)
-    work = Reviewing(game, by, positions, seed)
+    game, decided = record_decisions(GameRecord.load(record), seat)
+    work = ReviewTask(game, by, decided, seed)
     with Executor(processes, ray) as workers:
-        stopped = command.run({f"judged by {by}": work}, workers, console)
-    found = work.review
+        reviews, stopped = command.judge_all({f"judged by {by}": work}, workers, console)
+    (found,) = reviews.values()
     title = f"{game.title}: {len(found.moves)} of {found.total} decisions, judged by {by}, in {game.margin_unit}"
 
     def show() -> None:
@@ -271,39 +271,47 @@ def survey(
     seed: Seed = 0,
     best: Best = False,
     option: Options = None,
+    processes: Processes = 1,
+    ray: Ray = "",
     json_file: JsonFile = None,
 ) -> None:
     """Show statistics of self-play: one player in all seats.
 
     Length, endings, scores, first-move advantage. Ctrl-C shows the figures so far.
     """
-    from card_envs.compare._command import Deals, count_all, survey_title
+    from card_envs.compare._command import survey_all, survey_title
     from card_envs.compare._report import show_figures, survey_sheet
-    from card_envs.compare.survey import Counted
-    from card_envs.opponents import load_opponent
+    from card_envs.compare._spread import Executor
+    from card_envs.compare.games import GamePlan
+    from card_envs.compare.survey import Survey
 
     game = get_game(game_name)
     options = parse_options(option)
     game.validated(options)
     files.check_output(json_file)
-    policies = {name: load_opponent(name, game, sampled=not best).policy for name in players or DEFAULT_PLAYERS}
+    names = players or DEFAULT_PLAYERS
+    plans = {name: GamePlan.of_self_play(game, name, seed, options, sampled=not best) for name in names}
+    for plan in plans.values():
+        plan.load()
 
-    def figures(found: dict[str, Counted]) -> dict[str, Any]:
-        stopped = len(found) < len(policies) or any(count.episodes < episodes for count in found.values())
+    def figures(surveys: dict[str, Survey]) -> dict[str, Any]:
+        stopped = len(surveys) < len(plans) or any(one.episodes < episodes for one in surveys.values())
         about = {"game": game.name, "version": game.version, "options": options, "seed": seed, "stopped": stopped}
-        return {**about, "players": {name: count.figures(game).as_dict() for name, count in found.items()}}
+        return {**about, "players": {name: one.as_dict() for name, one in surveys.items()}}
 
-    deals = Deals(game, episodes, seed, options)
-    found = count_all(deals, policies, console, lambda found: write_figures(figures(found), json_file))
-    if not found:
+    def write(found: dict[str, Survey]) -> None:
+        write_figures(figures(found), json_file)
+
+    with Executor(processes, ray) as workers:
+        surveys = survey_all(plans, episodes, workers, console, write)
+    if not surveys:
         console.print("stopped before the first episodes were finished")
         raise typer.Exit(STOPPED)
-    known = figures(found)
-    surveys = {name: count.figures(game) for name, count in found.items()}
+    known = figures(surveys)
 
     def show() -> None:
-        console.print(survey_sheet(survey_title(deals, found, known["stopped"]), surveys))
-        show_figures(console, game, {name: part.figures for name, part in surveys.items()})
+        console.print(survey_sheet(survey_title(plan, episodes, surveys, known["stopped"]), surveys))
+        show_figures(console, game, {name: one.figures for name, one in surveys.items()})
 
     deliver(known, json_file, show)
     if known["stopped"]:

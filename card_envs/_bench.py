@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from card_envs._processes import begin_worker
-from card_envs.compare._contest import Contest
+from card_envs.compare.contests import Contest
 from card_envs.compiling import specialize
 from card_envs.engine import _kernels as kernels
 from card_envs.engine._cost import per_second

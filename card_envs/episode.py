@@ -5,11 +5,11 @@ Environments, the server, comparisons and the terminal all play on it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from card_envs.engine.table import Table
-from card_envs.game import Game, Pack, States
+from card_envs.game import Game, Pack, State, States
 from card_envs.options import as_json
 
 if TYPE_CHECKING:
@@ -87,6 +87,12 @@ class Episode:
         for action in self.actions[:num_actions]:
             again.play(action)
         return again
+
+    def states_before(self, actions: Iterable[int]) -> Iterator[State]:
+        """Play legal actions (unchecked); yield a copy of the State before each."""
+        for action in actions:
+            yield self.table.states[0].copy()
+            self.play(action)
 
     def packs(self) -> list[Pack]:
         """Return the packs of all deals so far, as `set_deal` takes them."""

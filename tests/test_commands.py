@@ -20,10 +20,9 @@ from typer.testing import CliRunner
 from card_envs import _bench as bench
 from card_envs.__main__ import app
 from card_envs.compare import _waiting as waiting
-from card_envs.compare._contest import Contest, play_contest
 from card_envs.compare._report import on_one_line, percent
+from card_envs.compare.contests import Contest, join, play_contest
 from card_envs.compare.estimates import Estimate
-from card_envs.compare.pairs import join
 from card_envs.envs.aec import CardEnv
 from card_envs.games import GAMES
 from card_envs.narration import hint_text
@@ -82,8 +81,8 @@ def test_slow_players_are_watched_within_a_part() -> None:
     watched = join(list(play_contest(contest, 16, watch=seen.append)))
     unwatched = join(list(play_contest(contest, 16)))
     assert (watched.margins == unwatched.margins).all()
-    assert seen == sorted(seen) and len(seen) > 2
-    assert 0.5 < seen[-1] / contest.expected_moves(np.arange(16)) < 2
+    assert min(seen) >= 0 and len(seen) > 2
+    assert 0.5 < sum(seen) / contest.expected_moves(np.arange(16)) < 2
 
 
 def test_time_left_follows_from_the_share_that_is_done() -> None:

@@ -20,15 +20,15 @@ import pytest
 from numpy.typing import NDArray
 
 from card_envs.__main__ import main
-from card_envs.compare._contest import Contest, play_contest
 from card_envs.compare._intervals import beta_cdf, student
 from card_envs.compare._ratings import bradley_terry, ratings
 from card_envs.compare._report import duration, interval, on_one_line, percent, standings_sheet, whole
 from card_envs.compare._spread import Executor
 from card_envs.compare._tables import Asker, new_tables
 from card_envs.compare._tallies import estimated
+from card_envs.compare.contests import Contest, chunks, join, play_contest, seating
 from card_envs.compare.estimates import Estimate, estimate, pairs_needed, share, share_of
-from card_envs.compare.pairs import chunks, join, play_pairs, seating
+from card_envs.compare.pairs import play_pairs
 from card_envs.compare.standings import anchor_of, standings
 from card_envs.compare.survey import survey, wins_of
 from card_envs.compiling import specialize
@@ -263,10 +263,10 @@ def test_infinite_bounds_in_words() -> None:
     assert [duration(time) for time in (0.2, 13.54, 340, 1.34e6)] == ["under 1 µs", "13.5 µs", "0.3 ms", "1.3 s"]
 
 
-def test_the_first_answer_of_a_policy_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = iter([0.0, 60.0, 100.0, 101.0, 200.0, 202.0])
-    monkeypatch.setattr("card_envs.compare._tables.work_time", lambda: next(clock))
-    asker = Asker(HIGH_CARD, load_opponent("random", HIGH_CARD).policy, np.random.default_rng(0))
+def test_the_first_answer_of_a_policy_is_not_timed() -> None:
+    times = iter([0.0, 60.0, 100.0, 101.0, 200.0, 202.0])
+    policy = load_opponent("random", HIGH_CARD).policy
+    asker = Asker(HIGH_CARD, policy, np.random.default_rng(0), clock=lambda: next(times))
     states = new_tables(HIGH_CARD, {}, 0, np.arange(5))
     timed = []
     for count in (5, 4, 2):

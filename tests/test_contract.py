@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from card_envs.compare._tables import new_tables, play_out
+from card_envs.compare.games import GamePlan, play_games
 from card_envs.compiling import specialize
 from card_envs.draw import draw
 from card_envs.engine.rng import table_keys
@@ -353,12 +353,10 @@ def test_rewards_are_what_the_sides_scored(game: Game, player: str) -> None:
 
 
 def test_outcomes_of_many_are_those_of_each(game: Game) -> None:
-    trivial, players = load_opponent("trivial", game).policy, np.zeros((24, game.rules.NUM_SEATS), np.int8)
-    parts = [some(positions(game), 200)]
-    for options in spelled_out_options(game):
-        tables = new_tables(game, options, 95, np.arange(24))
-        parts.append(play_out(game, tables, [trivial], players, [np.random.default_rng(0)]).states)
-    states = np.concatenate(parts)
+    trivial = load_opponent("trivial", game)
+    plans = [GamePlan.of_self_play(game, trivial, 95, options) for options in spelled_out_options(game)]
+    ended = [play_games(plan, np.arange(24)).states for plan in plans]
+    states = np.concatenate([some(positions(game), 200), *ended])
     reasons, scores = game.outcomes(states)
     assert [(reason, points) for reason, points in zip(reasons.tolist(), scores.tolist())] == [
         game.view.outcome(state) for state in states

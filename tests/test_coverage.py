@@ -17,10 +17,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from card_envs.compare._contest import Contest
 from card_envs.compare._ratings import ratings
+from card_envs.compare.contests import Contest, Part, chunks, join
 from card_envs.compare.estimates import Estimate, estimate, share
-from card_envs.compare.pairs import Part, chunks, join
 from card_envs.engine.batch import BatchEnv
 from card_envs.game import Game
 from card_envs.opponents import load_opponent

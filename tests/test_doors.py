@@ -18,7 +18,7 @@ from gymnasium.utils.env_checker import check_env
 from numpy.typing import NDArray
 
 from card_envs import GameRecord, replay, verify
-from card_envs.compare._tables import new_tables, play_out
+from card_envs.compare.games import GamePlan, play_games
 from card_envs.compare.pairs import play_pairs
 from card_envs.compare.survey import survey
 from card_envs.draw import draw
@@ -279,11 +279,9 @@ def test_states_of_another_kind() -> None:
         ):
             with pytest.raises(ValueError, match="game: expected a Game"):
                 make()
-    with pytest.raises(ValueError, match="states: expected"):
-        play_out(TINY, other, [RandomPolicy()], np.zeros((B, 2), np.int8), [np.random.default_rng(0)])
-    for players in (np.zeros((B, 1), np.int8), np.full((B, 2), 1, np.int8), np.full((B, 2), -1, np.int8)):
-        with pytest.raises(ValueError, match="players: expected"):
-            play_out(TINY, states.copy(), [RandomPolicy()], players, [np.random.default_rng(0)])
+    for lineups in (np.zeros((1, 1), np.int8), np.full((1, 2), 1, np.int8), np.full((1, 2), -1, np.int8), [[0, 0]]):
+        with pytest.raises(ValueError, match="lineups: expected"):
+            play_games(GamePlan(TINY, [RandomPolicy()], lineups), np.arange(B))  # type: ignore[arg-type]
 
 
 def test_unpickled_batches_are_checked() -> None:
@@ -532,10 +530,8 @@ def test_sealed_generators_go_on_with_the_same_numbers() -> None:
 
 def test_seeded_numbers_are_those_they_were(game: Game) -> None:
     """The deals of seeds, and what comparisons drew before generators hid their seeds."""
-    states = new_tables(TINY, {}, 5, np.arange(4))
-    players = np.zeros((4, 2), np.int8)
     policy = Nosy()
-    play_out(TINY, states, [policy], players, [np.random.default_rng([5, 0])])
+    play_games(GamePlan.of_self_play(TINY, policy, 5, {}), np.arange(4))
     source = np.random.default_rng([5, 0])
     source.integers(0, 1 << 64, 4, np.uint64)
     assert policy.seen[0][1]["state"] == source.bit_generator.state["state"]

@@ -18,10 +18,9 @@ from card_envs import _bench as bench
 from card_envs import _files as files
 from card_envs.compare import _command as command
 from card_envs.compare import survey
-from card_envs.compare._contest import Contest, play_contest
 from card_envs.compare._solving import SolveTask
 from card_envs.compare._spread import Executor
-from card_envs.compare.pairs import join
+from card_envs.compare.contests import Contest, join, play_contest
 from card_envs.games import GAMES
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.conftest import run
@@ -41,7 +40,7 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "play_contest", nothing)
     monkeypatch.setattr(command, "solve_deals", nothing)
     monkeypatch.setattr(SolveTask, "solve", nothing)
-    monkeypatch.setattr(survey, "counts", nothing)
+    monkeypatch.setattr(command, "play_portions", nothing)
     monkeypatch.setattr(bench, "measure_all", nothing)
     monkeypatch.setattr("card_envs.opponents.policy.Opponent.evaluate", nothing)
     monkeypatch.setattr("card_envs.terminal._play.PersonsTable.play", nothing)
@@ -112,7 +111,7 @@ def test_what_is_known_is_written_now_and_then(
     words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process that is killed leaves the figures of its last minute, whole; a disk that is full stops nothing."""
-    monkeypatch.setattr(command, "SAVE_SECONDS", -1.0)
+    monkeypatch.setattr("card_envs.compare._waiting.SAVE_SECONDS", -1.0)
     whole, written = files.write_json, []
 
     def write(path: Path, figures: Any) -> None:
@@ -129,7 +128,7 @@ def test_what_is_known_is_written_now_and_then(
 
 
 def test_ctrl_c_in_a_survey_shows_what_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(survey, "TABLES_AT_ONCE", 16)
+    monkeypatch.setattr(survey, "EPISODES_AT_ONCE", 16)
     words = ("survey", "high_card", "greedy", f"{HERE}:Impatient", "--episodes", 64, "--json", tmp_path / "s.json")
     monkeypatch.setattr(Impatient, "asked", 0)
     monkeypatch.setattr(Impatient, "patience", 6)

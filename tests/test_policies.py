@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from card_envs.compare._contest import Contest, play_contest
 from card_envs.compare._spread import Executor
-from card_envs.compare.pairs import Match, Part, chunks, join, play_pairs
+from card_envs.compare.contests import Contest, Part, chunks, join, play_contest
+from card_envs.compare.pairs import play_pairs
 from card_envs.compare.survey import survey
 from card_envs.compiling._specialize import _constant_bytes
 from card_envs.engine._legality import IllegalMove
@@ -262,7 +262,7 @@ def test_parts_do_not_depend_on_those_before(game: Game, monkeypatch: pytest.Mon
     options, size = ({}, 20) if game.is_solitaire else (short_options(game), 3)
 
     def played(policy: Policy, part: NDArray[np.int64]) -> Part:
-        return Match(game, (policy, ScriptedPolicy("greedy")), None, 3, dict(options)).play(part)
+        return Contest(game, (policy, "greedy"), 3, tuple(options.items())).play(part)
 
     parts = [np.arange(k * size, (k + 1) * size) for k in range(2)]
     one = load_opponent("search:1,moves=turn", game).policy
@@ -333,7 +333,7 @@ def test_large_arrays_in_tuples_are_digested_whole() -> None:
 @pytest.mark.slow
 def test_any_number_of_processes_finds_the_same(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
     """For every opponent that comes with the package; each process has a portion of the deals."""
-    monkeypatch.setattr("card_envs.compare.pairs.MIN_PAIRS_AT_ONCE", 2)
+    monkeypatch.setattr("card_envs.compare.contests.MIN_PAIRS_AT_ONCE", 2)
     for name in opponent_names(game):
         contest = Contest(game, (name, "greedy"), 3, tuple(short_options(game).items()))
         pairs = 6 if searches_of(load_opponent(name, game)) else PAIRS

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import card_envs
 from card_envs.__main__ import app
-from card_envs.compare._contest import Contest
+from card_envs.compare.contests import Contest
 from card_envs.engine.table import Table
 from card_envs.envs.aec import CardEnv
 from card_envs.episode import Episode
@@ -27,7 +27,7 @@ from card_envs.opponents.search._budget import new_stats
 from card_envs.opponents.search._lines import joins, moves_on, write_cost
 from card_envs.record import GameRecord
 from card_envs.reviews import MoveJudge, review, review_policy
-from card_envs.reviews._review import CostSummary, ReviewedMove, Reviewing, positions_of, sampled_positions
+from card_envs.reviews._review import CostSummary, ReviewedMove, ReviewTask, record_decisions, sample_decisions
 from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import play_randomly, positions, redealt, short_options, some, untrained
 
@@ -138,19 +138,16 @@ def priced(game: Game) -> tuple[State, Decisions]:
 def test_a_policy_is_judged_by_whole_games(game: Game) -> None:
     """All games to their ends, on the same deals for all; each decision stands for its share of its own game."""
     options, games = short_options(game), 3
-    samples = [
-        sampled_positions(load_opponent(name, game), 10, games, options, seed=5) for name in ("random", "greedy")
-    ]
-    for sample in samples:
-        assert {one.game for one in sample} == set(range(games))
-        assert all(one.number < one.length for one in sample)
+    for name in ("random", "greedy"):
+        sample = sample_decisions(load_opponent(name, game), 10, games, options, seed=5)
+        assert set(sample.game) == set(range(games)) and (sample.number < sample.length).all()
         for number in range(games):
-            own = [one for one in sample if one.game == number]
-            assert len(own) == (4 if number == 0 else 3) or own[0].weight == 1  # or all that there are
-            assert len({one.length for one in own}) == 1 and sum(one.weight for one in own) <= own[0].length
+            own = sample.at(np.flatnonzero(sample.game == number))
+            assert len(own.action) == (4 if number == 0 else 3) or own.weight[0] == 1  # or all that there are
+            assert len(set(own.length)) == 1 and own.weight.sum() <= own.length[0]
             dealt = Episode(game, game.validated(options), seed=5, number=number).table.states[0]
-            first = min(own, key=lambda one: one.number)
-            assert first.number > 0 or clean(first.state) == clean(dealt)
+            first = int(own.number.argmin())
+            assert own.number[first] > 0 or clean(own.states[first]) == clean(dealt)
 
 
 def clean(state: State) -> list[list[object]]:
@@ -199,9 +196,9 @@ def test_a_retrained_folder_plays_with_its_new_weights(tmp_path: Path) -> None:
         trained = NetworkPolicy(TINY, {name: sign * weights for name, weights in network.weights.items()})
         save_network(folder, trained, golden_decisions(TINY), training={}, strength=[])
         contest = Contest(TINY, (str(folder), f"search:8,prior={folder}"))
-        plain, searching = contest.match().policies
+        plain, searching = contest.load()
         found.append((plain.probabilities(asked), searching.policy.prior.probabilities(asked)))  # type: ignore[attr-defined]
-        assert contest.match().policies == [plain, searching]  # loaded once
+        assert contest.load() == [plain, searching]  # loaded once
     for before, after in zip(*found, strict=True):
         assert not np.array_equal(before, after)
 
@@ -275,7 +272,6 @@ def test_a_cluster_judges_as_one_machine(tmp_path: Path, monkeypatch: pytest.Mon
     """Also if a worker is lost."""
     pytest.importorskip("ray")
     monkeypatch.setenv("TEST_REVIEWS_GRAVE", str(tmp_path / "grave"))
-    monkeypatch.setattr("card_envs.reviews._review.AT_ONCE", 1)
     by = f"{BY},prior={__name__}:Mortal"
     played(TINY).save(tmp_path / "game.json")
     for number, words in enumerate((["--ray", "local"], [])):
@@ -286,16 +282,13 @@ def test_a_cluster_judges_as_one_machine(tmp_path: Path, monkeypatch: pytest.Mon
     assert (tmp_path / "0.json").read_bytes() == (tmp_path / "1.json").read_bytes()
 
 
-def test_groups_are_judged_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_portions_are_judged_in_any_order() -> None:
     """A review that is stopped has the moves in the order of play."""
-    monkeypatch.setattr("card_envs.reviews._review.AT_ONCE", 1)
-    game, decided = positions_of(played(TINY))
-    forwards, backwards = Reviewing(game, BY, decided), Reviewing(game, BY, decided)
-    backwards._groups.reverse()
-    for work in (forwards, backwards):
-        judged = work.judge()
-        assert [next(judged) for _ in range(3)] == [1, 1, 1] and len(work.review.moves) == 3 < work.total
-        numbers = [move.number for move in work.review.moves]
-        assert numbers == sorted(numbers)
-        list(judged)
-    assert forwards.review.as_dict() == backwards.review.as_dict()
+    game, decided = record_decisions(played(TINY))
+    task = ReviewTask(game, BY, decided)
+    judged = list(task.judge(at_once=1))
+    assert [len(part.moves) for part in judged] == [1] * len(task) and len(task) > 3
+    assert task.review(judged[::-1]).as_dict() == task.review(judged).as_dict()
+    stopped = task.review([judged[2], judged[0], judged[1]])
+    assert [move.number for move in stopped.moves] == sorted(decided.number[:3]) and stopped.total == len(task)
+    assert stopped.as_dict()["stopped"]

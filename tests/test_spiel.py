@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from card_envs.compare._contest import Contest, play_contest
+from card_envs.compare.contests import Contest, play_contest
 from card_envs.episode import Episode
 from card_envs.game import Game
 from card_envs.opponents import load_opponent

@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 
 from card_envs._layout import layout_tables
-from card_envs.compare._contest import Contest, play_contest
-from card_envs.compare.pairs import join, play_pairs
+from card_envs.compare.contests import Contest, join, play_contest
+from card_envs.compare.pairs import play_pairs
 from card_envs.compare.standings import standings
 from card_envs.draw import draw
 from card_envs.engine.batch import BatchEnv

@@ -16,8 +16,8 @@ import numpy as np
 
 from card_envs._bench import batch_out_of_step
 from card_envs._training import training_module
-from card_envs.compare._contest import Contest
 from card_envs.compare._solving import SolveTask
+from card_envs.compare.contests import Contest
 from card_envs.compare.estimates import estimate, share
 from card_envs.compiling import specialize
 from card_envs.compiling._specialize import BOTS

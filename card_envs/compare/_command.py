@@ -5,7 +5,6 @@ Ctrl-C ends the work; the results so far are shown.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,10 +13,10 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
+from rich.progress import TaskID
 
 from card_envs._console import say
 from card_envs._files import check_output_folder
-from card_envs.compare._contest import Contest, play_contest
 from card_envs.compare._records import save_records
 from card_envs.compare._report import check_picture, draw, show_comparison
 from card_envs.compare._solving import (
@@ -30,16 +29,13 @@ from card_envs.compare._solving import (
     solving_figures,
 )
 from card_envs.compare._spread import THIS_PROCESS, Executor
-from card_envs.compare._waiting import waiting
-from card_envs.compare.pairs import Part, chunks, join
+from card_envs.compare._waiting import collect, waiting
+from card_envs.compare.contests import Contest, Part, chunks, join, play_contest
+from card_envs.compare.games import GamePlan
 from card_envs.compare.standings import Standings, standings
-from card_envs.compare.survey import Counted, counts
+from card_envs.compare.survey import SelfPlayed, Survey, play_portions, survey_of
 from card_envs.engine.table import Table
 from card_envs.episode import move_texts
-from card_envs.game import Game
-from card_envs.opponents.policy import Policy
-
-SAVE_SECONDS = 30.0  # between writes of partial results
 
 Write = Callable[[dict[str, Standings]], object]
 
@@ -146,37 +142,39 @@ def figures_of(found: dict[str, Standings], apart: str, with_player: str) -> dic
     return {"apart": apart, "with": with_player, "contests": figures} if apart else figures[""]
 
 
-@dataclass(frozen=True)
-class Deals:
-    """The same deals for each player of a survey."""
+def survey_all(
+    plans: Mapping[str, GamePlan],
+    episodes: int,
+    workers: Executor,
+    console: Console,
+    write: Callable[[dict[str, Survey]], object],
+) -> dict[str, Survey]:
+    """Play each policy against itself, with a progress bar; after Ctrl-C, return what there is.
 
-    game: Game
-    episodes: int
-    seed: int
-    options: dict[str, Any]
+    `write` gets the results so far after each policy.
+    """
+    found: dict[str, Survey] = {}
+    with waiting(console) as progress:
+        for name, plan in plans.items():
+            bar = progress.add_task(name, total=episodes)
 
+            def show(part: SelfPlayed, bar: TaskID = bar) -> None:
+                progress.advance(bar, len(part.lengths))
 
-def count_all(
-    deals: Deals, policies: Mapping[str, Policy], console: Console, write: Callable[[dict[str, Counted]], object]
-) -> dict[str, Counted]:
-    """Count what happens in self-play of each policy, with a progress bar; after Ctrl-C, return what there is."""
-    found: dict[str, Counted] = {}
-    with suppress(KeyboardInterrupt), waiting(console) as progress:
-        for name, policy in policies.items():
-            bar = progress.add_task(name, total=deals.episodes)
-            for count in counts(deals.game, policy, deals.episodes, deals.seed, deals.options):
-                found[name] = count
-                progress.update(bar, completed=count.episodes)
+            parts, stopped = collect(play_portions(plan, episodes, workers), show)
+            if parts:
+                found[name] = survey_of(plan.game, parts)
+            if stopped:
+                break
             with suppress(OSError):  # there may be room again at the end
                 write(found)
     return found
 
 
-def survey_title(deals: Deals, found: dict[str, Counted], stopped: bool) -> str:
+def survey_title(plan: GamePlan, episodes: int, surveys: Mapping[str, Survey], stopped: bool) -> str:
     """Return the title of a survey, with what was counted if it was stopped."""
-    options = described(deals.options.items())
-    title = f"{deals.game.title}{options}: {deals.episodes:,} episodes each, seed {deals.seed}"
-    counted = ", ".join(f"{name} {count.episodes:,}" for name, count in found.items())
+    title = f"{plan.game.title}{described(plan.options)}: {episodes:,} episodes each, seed {plan.seed}"
+    counted = ", ".join(f"{name} {one.episodes:,}" for name, one in surveys.items())
     return f"{title}\nstopped after {counted}" if stopped else title
 
 
@@ -187,39 +185,33 @@ def play_shown(
 
     `write` gets partial results periodically.
     """
-    written = time.monotonic()
-    parts: list[Part] = []
+    size = len(chunks(work.pairs)[0])
+    done, moves, expected = 0, 0, 0.0  # pairs so far; moves of the current part, and how many it will have
     solved: list[Solved] = []
-    stopped = False
     with waiting(console) as progress:
         bar = progress.add_task(" ".join([label, *contest.names]), total=work.pairs)
-        size = len(chunks(work.pairs)[0])
-        moves, expected = 0, 0.0  # in the current part
 
         def watch(made: int) -> None:
             nonlocal moves, expected
-            moves = made
+            moves += made
             expected = expected or contest.expected_moves(np.arange(size))
-            done = sum(part.num_deals for part in parts)
-            progress.update(bar, completed=min(done + size * min(made / expected, 0.95), work.pairs))
+            progress.update(bar, completed=min(done + size * min(moves / expected, 0.95), work.pairs))
 
-        try:
-            for part in play_contest(contest, work.pairs, work.workers, watch):
-                parts.append(part)
-                expected = moves * size / part.num_deals
-                progress.update(bar, completed=sum(one.num_deals for one in parts))
-                if time.monotonic() - written > SAVE_SECONDS:
-                    with suppress(OSError):  # there may be room again at the end
-                        write(standings(contest, join(parts), None, stopped=True))
-                    written = time.monotonic()
-            if work.solve_seconds is not None:
-                task = SolveTask(contest.game, contest.seed, contest.options, work.solve_seconds)
-                bar = progress.add_task("solving", total=work.pairs)
-                for one in solve_deals(task, range(work.pairs), work.workers):
-                    solved.append(one)
-                    progress.advance(bar)
-        except KeyboardInterrupt:
-            stopped = True
+        def show(part: Part) -> None:
+            nonlocal done, moves, expected
+            done += part.num_deals
+            moves, expected = 0, moves * size / part.num_deals
+            progress.update(bar, completed=done)
+
+        def save(parts: list[Part]) -> None:
+            write(standings(contest, join(parts), None, stopped=True))
+
+        parts, stopped = collect(play_contest(contest, work.pairs, work.workers, watch), show, save)
+        if work.solve_seconds is not None and not stopped:
+            task = SolveTask(contest.game, contest.seed, contest.options, work.solve_seconds)
+            solving = progress.add_task("solving", total=work.pairs)
+            deals = solve_deals(task, range(work.pairs), work.workers)
+            solved, stopped = collect(deals, lambda one: progress.advance(solving))
     if not parts:
         return None
     return standings(contest, join(parts), solved if len(solved) == work.pairs else None, stopped=stopped)
@@ -266,20 +258,18 @@ def solve_many(
 
     `write` gets partial results periodically.
     """
-    written = time.monotonic()
-    solved: list[Solved] = []
+    seen = decided = 0
     with waiting(console) as progress:
         bar = progress.add_task("solving", total=packs)
-        try:
-            for one in solve_deals(task, range(packs), workers):
-                solved.append(one)
-                known = sum(solution.verdict != "unknown" for _, solution in solved)
-                progress.update(bar, advance=1, description=f"{known} of {len(solved)} decided")
-                if time.monotonic() - written > SAVE_SECONDS:
-                    with suppress(OSError):
-                        write(solving_figures(task, solved))
-                    written = time.monotonic()
-        except KeyboardInterrupt:
+
+        def show(one: Solved) -> None:
+            nonlocal seen, decided
+            seen, decided = seen + 1, decided + (one[1].verdict != "unknown")
+            progress.update(bar, completed=seen, description=f"{decided} of {seen} decided")
+
+        deals = solve_deals(task, range(packs), workers)
+        solved, stopped = collect(deals, show, lambda solved: write(solving_figures(task, solved)))
+        if stopped:
             console.print(f"stopped before {packs:,} packs")
     return solving_figures(task, solved) if solved else None
 

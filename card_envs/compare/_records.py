@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from card_envs._files import check_output_folder
-from card_envs.compare._contest import Contest
-from card_envs.compare.pairs import chunks, lineups
+from card_envs.compare.contests import Contest, chunks, lineups
+from card_envs.compare.games import play_games
 from card_envs.episode import played as played_episode
 
 
@@ -25,16 +25,16 @@ def save_records(contest: Contest, pairs: int, limit: int, folder: Path) -> int:
     check_output_folder(folder)
     numbers = chunks(pairs)[0]
     saved = 0
-    for lineup in lineups(contest.game, len(contest.names)):
-        played = contest.play_one(lineup, numbers)
+    names, options = contest.names, contest.game.validated(dict(contest.options))
+    for lineup in lineups(contest.game, len(names)):
+        games = play_games(contest.plan(lineup, keep_moves=True), numbers)
         tables_per_pair = len(lineup)
         for table in range(min(limit, len(numbers)) * tables_per_pair):
-            number = int(numbers[table // tables_per_pair])
+            number = int(games.number[table])
             there = lineup[::-1] if table % tables_per_pair else lineup
-            names = "-".join(f"{i + 1}_{_file_name(contest.names[i])}" for i in there)
-            options = contest.game.validated(dict(contest.options))
-            episode = played_episode(contest.game, options, contest.seed, number, played.moves_of(table))
-            episode.record().save(folder / f"{number:04d}-{names}.json")
+            label = "-".join(f"{i + 1}_{_file_name(names[i])}" for i in there)
+            episode = played_episode(contest.game, options, contest.seed, number, games.actions_of(table))
+            episode.record().save(folder / f"{number:04d}-{label}.json")
             saved += 1
     return saved
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -11,73 +11,30 @@ from numpy.typing import NDArray
 
 from card_envs.compiling import specialize
 from card_envs.engine import _kernels as kernels
-from card_envs.engine._buffers import INT8, check_seats, checked
 from card_envs.engine._cost import work_time
 from card_envs.engine._dealing import deal_next
 from card_envs.engine.rng import table_keys
 from card_envs.game import Game, Int8s, Int64s, State, UInt64s, greedy, legal, play, random_move, trivial, update_stats
-from card_envs.opponents.policy import Policy, decisions_at, hide_seed
+from card_envs.opponents.policy import Policy, decisions_at
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 
 # Kinds of players: ask the policy, or play in compiled code.
 ASKED, AT_RANDOM, BY_TRIVIAL, BY_GREEDY = range(4)
 LOG_SIZE = 512  # moves of an episode that there is room for at first
+# What a player expected: tables [n], number of decisions before it in the game [n], margins [n, A].
+Said: TypeAlias = tuple[Int64s, Int64s, NDArray[np.float32]]
 SCRIPTED = {"trivial": BY_TRIVIAL, "greedy": BY_GREEDY}
 
 
-class Said(NamedTuple):
-    """Estimates of a policy at n decisions.
-
-    Attributes:
-        tables: [n] where.
-        numbers: [n] of moves before it in the episode.
-        means: [n, A] margins, as `ActionValues.means`.
-    """
-
-    tables: Int64s
-    numbers: Int64s
-    means: NDArray[np.float32]
-
-
-@dataclass(frozen=True)
-class PlayedOut:
-    """Ended episodes.
-
-    Attributes:
-        states: [B] the last State of each.
-        rewards: [B, S] sums of rewards.
-        moves: [B, P] number of moves of each policy, forced ones included.
-        seconds: [P] processor time of each policy; for compiled players, the game's own time included.
-        decisions: [P] made in that time: moves with a choice; for compiled players, all moves.
-        log: [B, L] the moves of each episode, -1 after its end; L is 0 where they are not kept.
-        said: what was expected of moves, in no particular order; empty where that is not kept.
-        counts: [N, P, num_counts] statistics of `update_stats` and of the loop for each policy.
-    """
-
-    states: NDArray[Any]
-    rewards: NDArray[np.float64]
-    moves: NDArray[np.int64]
-    seconds: NDArray[np.float64]
-    decisions: NDArray[np.int64]
-    log: NDArray[np.int16]
-    said: list[Said]
-    counts: Int64s
-
-    def moves_of(self, table: int) -> list[int]:
-        """Return the moves of an episode."""
-        moves: list[int] = self.log[table][self.log[table] >= 0].tolist()
-        return moves
-
-
-def new_tables(game: Game, options: dict[str, Any], seed: int, numbers: NDArray[np.int64]) -> NDArray[Any]:
+def new_tables(game: Game, options: Mapping[str, Any], seed: int, numbers: Int64s) -> NDArray[Any]:
     """Return [B] States after the first deal of the tables with these numbers; equal numbers get equal deals."""
-    one = np.array([game.rules.new_state(game.validated(options))], game.rules.STATE)
+    one = np.array([game.rules.new_state(game.validated(dict(options)))], game.rules.STATE)
     states: NDArray[Any] = one.repeat(len(numbers))  # a plain assignment would copy field by field
     specialize(kernels.reset_tables, game)(0, len(states), states, table_keys(seed, numbers))
     return states
 
 
-Watch: TypeAlias = Callable[[int], object]  # called with the number of moves made
+Watch: TypeAlias = Callable[[int], object]  # called with the number of moves made since the last call
 
 
 class Players(NamedTuple):
@@ -100,15 +57,15 @@ class Ledger(NamedTuple):
     Attributes:
         moves: [B, P] number of moves of each player.
         rewards: [B, S] sums of rewards.
-        log: [B, L] the moves of each episode; a table whose row is full waits. L is 0 where they are not kept.
-        counts: [N, P, num_stats] `update_stats` of each player's seats, summed over deals; B / N consecutive tables
-            share a row.
+        log: [B, L, 2] action and seat of each decision, -1 after the last; a table whose row is full waits. L is 0
+            where they are not kept.
+        stats: [deals, P, num_stats] `update_stats` of each player's seats; consecutive tables of a deal share a row.
     """
 
     moves: Int64s
     rewards: NDArray[np.float64]
     log: NDArray[np.int16]
-    counts: Int64s
+    stats: Int64s
 
 
 def play_on(
@@ -127,8 +84,8 @@ def play_on(
         mask: [A] scratch.
     """
     seats, kinds, streams = players  # unpacked once: inside the loop it would cost reference counting
-    moves, rewards, log, counts = ledger
-    tables_per_row = states.shape[0] // counts.shape[0]
+    moves, rewards, log, stats = ledger
+    tables_per_row = states.shape[0] // stats.shape[0]
     for i in range(first, last):
         state = states[i]
         stream = streams[i : i + 1]
@@ -140,7 +97,8 @@ def play_on(
                 deal_next(state)
             if state.over:
                 break
-            player = seats[i, state.seat]
+            seat = state.seat
+            player = seats[i, seat]
             if action < 0:
                 action = found_move(state, kinds[player], stream, mask)
                 if action < 0:
@@ -150,11 +108,12 @@ def play_on(
                 rewards[i, s] += state.rewards[s]
             moves[i, player] += 1
             if log.shape[1] > 0:
-                log[i, num_moves] = action
+                log[i, num_moves, 0] = action
+                log[i, num_moves, 1] = seat
             num_moves += 1
             if state.needs_deal:
                 for s in range(rewards.shape[1]):
-                    update_stats(state, s, counts[row, seats[i, s]])
+                    update_stats(state, s, stats[row, seats[i, s]])
             action = -1
             if num_moves == log.shape[1]:
                 break
@@ -181,65 +140,38 @@ def compiled_kind(policy: Policy) -> int:
 
 
 def play_out(
-    game: Game,
-    states: NDArray[Any],
-    policies: Sequence[Policy],
-    players: Int8s,
-    rngs: Sequence[np.random.Generator],
-    *,
-    tables_per_deal: int = 1,
-    keep_moves: bool = False,
-    keep_values: bool = False,
-    watch: Watch | None = None,
-) -> PlayedOut:
-    """Play each table to the end of its episode.
+    game: Game, states: NDArray[Any], seated: Players, askers: Sequence[Asker], ledger: Ledger, watch: Watch | None
+) -> tuple[Ledger, list[Said], float]:
+    """Play each table to its end; return the ledger, what was expected of moves, and the time in compiled code.
 
-    Args:
-        game: the game.
-        states: [B] where to begin; modified in place.
-        policies: P of them.
-        players: [B, S] int8, the policy in each seat.
-        rngs: [P] one for each policy.
-        tables_per_deal: B / N, number of consecutive tables with the same deals; their statistics are summed.
-        keep_moves: keep the moves of each episode.
-        keep_values: keep what policies that must be asked expect of moves.
-        watch: called after every answer of a policy that must be asked with the number of moves made at all tables.
-
-    Raises:
-        IllegalMove: a policy chose an illegal action.
-        ValueError: `states` or `players` do not fit.
+    `watch` is called after every round of answers.
     """
-    states, seats = _checked_seating(game, states, players, len(policies))
-    num_tables, seated = len(states), _seated(policies, seats, rngs)
-    actions = np.full(num_tables, -1)
-    mask = np.zeros(game.rules.NUM_ACTIONS, np.int8)
-    ledger = _blank_ledger(game, num_tables, len(policies), num_tables // tables_per_deal, LOG_SIZE * keep_moves)
-    askers = [Asker(game, policy, hide_seed(rng), keep_values) for policy, rng in zip(policies, rngs)]
+    actions, mask = np.full(len(states), -1), np.zeros(game.rules.NUM_ACTIONS, np.int8)
     loop, said = specialize(play_on, game, inline=False), list[Said]()
     loop(0, 0, states, actions, seated, ledger, mask)  # compile
-    compiled_seconds = 0.0
+    compiled_seconds, told = 0.0, 0
     while True:
         start = work_time()
-        loop(0, num_tables, states, actions, seated, ledger, mask)
+        loop(0, len(states), states, actions, seated, ledger, mask)
         compiled_seconds += work_time() - start
+        if watch is not None:
+            made = int(ledger.moves.sum())
+            watch(made - told)
+            told = made
         actions[:] = -1
         if states["over"].all():
-            break
-        numbers = ledger.moves.sum(axis=1)
-        if keep_moves and numbers.max() == ledger.log.shape[1]:
-            ledger = ledger._replace(log=np.pad(ledger.log, ((0, 0), (0, ledger.log.shape[1])), constant_values=-1))
+            return ledger, said, compiled_seconds
+        before, log = ledger.moves.sum(axis=1), ledger.log
+        if log.size and before.max() == log.shape[1]:
+            ledger = ledger._replace(log=np.pad(log, ((0, 0), (0, log.shape[1]), (0, 0)), constant_values=-1))
             continue
         for tables, answer, means in _answers(askers, seated, states):
             actions[tables] = answer
             if means is not None:
-                said.append(Said(tables, numbers[tables], means))
-            if watch is not None:
-                watch(int(ledger.moves.sum()))
-    seconds, decisions = _times(askers, seated.kinds, ledger.moves, compiled_seconds)
-    return PlayedOut(states, ledger.rewards, ledger.moves, seconds, decisions, ledger.log, said, ledger.counts)
+                said.append((tables, before[tables], means))
 
 
-def _seated(policies: Sequence[Policy], seats: Int8s, rngs: Sequence[np.random.Generator]) -> Players:
+def seat_players(policies: Sequence[Policy], seats: Int8s, rngs: Sequence[np.random.Generator]) -> Players:
     """Return the players with streams for random moves, which the first compiled one's generator draws."""
     kinds = np.array([compiled_kind(policy) for policy in policies], np.int8)
     compiled = np.flatnonzero(kinds != ASKED)
@@ -247,7 +179,7 @@ def _seated(policies: Sequence[Policy], seats: Int8s, rngs: Sequence[np.random.G
     return Players(seats, kinds, rng.integers(0, 1 << 64, len(seats), np.uint64))
 
 
-def _times(
+def measure_players(
     askers: Sequence[Asker], kinds: Int8s, moves: Int64s, compiled_seconds: float
 ) -> tuple[NDArray[np.float64], Int64s]:
     """Return seconds [P] and decisions [P]; compiled players share their time by their numbers of moves."""
@@ -270,22 +202,12 @@ def _answers(
             yield tables, *askers[which].ask(states.take(tables))  # indexing copies by field
 
 
-def _checked_seating(game: Game, states: NDArray[Any], players: Int8s, num_policies: int) -> tuple[NDArray[Any], Int8s]:
-    """Return the tables and their players, checked for compiled code."""
-    states = checked("states", states, (len(states),), game.rules.STATE)
-    check_seats(game, states)
-    players = checked("players", players, (len(states), game.rules.NUM_SEATS), INT8, written=False)
-    if players.size and not 0 <= players.min() <= players.max() < num_policies:
-        raise ValueError(f"players: expected 0 to {num_policies - 1}, got {players.min()} to {players.max()}")
-    return states, players
-
-
-def _blank_ledger(game: Game, num_tables: int, num_players: int, num_rows: int, log_size: int) -> Ledger:
+def blank_ledger(game: Game, num_tables: int, num_players: int, num_rows: int, log_size: int) -> Ledger:
     """Return a ledger of zeros."""
     return Ledger(
         np.zeros((num_tables, num_players), np.int64),
         np.zeros((num_tables, game.rules.NUM_SEATS)),
-        np.full((num_tables, log_size), -1, np.int16),
+        np.full((num_tables, log_size, 2), -1, np.int16),
         np.zeros((num_rows, num_players, game.num_stats), np.int64),
     )
 
@@ -301,6 +223,7 @@ class Asker:
         policy: the policy.
         rng: of all its actions.
         keep_values: ask what it expects of moves as well.
+        clock: returns the processor time.
         seconds: processor time so far.
         decisions: made in that time.
         answers: number of them.
@@ -310,6 +233,7 @@ class Asker:
     policy: Policy
     rng: np.random.Generator
     keep_values: bool = False
+    clock: Callable[[], float] = work_time
     seconds: float = 0.0
     decisions: int = 0
     answers: int = 0
@@ -320,7 +244,7 @@ class Asker:
         Raises IllegalMove.
         """
         decisions, means = decisions_at(self.game, states), None
-        start = work_time()
+        start = self.clock()
         if self.keep_values:
             actions, found = self.policy.choose_and_evaluate(decisions, self.rng)
             means = None if found is None else found.means.astype(np.float32)
@@ -328,7 +252,7 @@ class Asker:
             actions = self.policy.choose(decisions, self.rng)
         if self.answers == 1:
             self.seconds, self.decisions = 0.0, 0
-        self.seconds += work_time() - start
+        self.seconds += self.clock() - start
         self.decisions += len(states)
         self.answers += 1
         return actions, means

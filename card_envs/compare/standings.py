@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.compare._contest import Contest
 from card_envs.compare._ratings import ratings
 from card_envs.compare._solving import Solved, count_verdicts, won_of_winnable
 from card_envs.compare._tallies import Tallied, tallied
+from card_envs.compare.contests import Contest, Part
 from card_envs.compare.estimates import Estimate, as_json, estimate, few_warning, pairs_needed, share
-from card_envs.compare.pairs import Part
 from card_envs.opponents._names import split_game
 
 ANCHOR = "greedy"  # has rating 1000 if it takes part
@@ -164,7 +163,7 @@ def standings(
         solved: all its deals, or None.
         stopped: whether the contest was stopped early.
     """
-    deals_per_episode = contest.match().deals_per_episode
+    deals_per_episode = contest.deals_per_episode
     names = contest.names
     policies = _policies(contest, part, solved)
     if contest.game.is_solitaire:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.compare._tables import PlayedOut, new_tables, play_out
+from card_envs.compare._spread import THIS_PROCESS, Executor
 from card_envs.compare._tallies import Tallied, sums_of, tallied
 from card_envs.compare.estimates import Estimate, as_json, estimate, share, share_of
+from card_envs.compare.games import GamePlan, play_games, portions
 from card_envs.engine._buffers import check_game, check_int, seed_number
-from card_envs.game import Game, Int8s
+from card_envs.game import Game, Int64s
 from card_envs.opponents.policy import PolicyLike, as_policy
 
-TABLES_AT_ONCE = 4096
+EPISODES_AT_ONCE = 4096
 MOST_EPISODES = 1 << 32
 
 
@@ -48,46 +50,60 @@ class Survey:
         return as_json(self) | {"microseconds_per_decision": round(self.microseconds_per_decision, 4)}
 
 
-@dataclass(frozen=True)
-class Counted:
-    """Sums over some episodes; those of parts add up."""
+class SelfPlayed(NamedTuple):
+    """What self-play statistics need of N games.
 
-    episodes: int = 0
-    reasons: Counter[str] = field(default_factory=Counter)
-    lengths: list[NDArray[np.int64]] = field(default_factory=list)
-    scores: list[NDArray[np.float64]] = field(default_factory=list)
-    first_won: list[NDArray[np.float64]] = field(default_factory=list)
-    seconds: float = 0.0
-    decisions: int = 0
-    tallies: Any = 0
+    Attributes:
+        start: number of the first one.
+        reasons: number of endings for each reason.
+        lengths: [N] moves.
+        scores: [N] of seat 0.
+        first_wins: [N] share of the win of the side that decided first.
+        seconds, decisions: processor time, and the decisions made in it.
+        sums: of the game's rates, as `sums_of`.
+    """
 
-    def plus(self, game: Game, played: PlayedOut, first_seats: Int8s) -> Counted:
-        """Return the sums with further ended episodes, given the seats of their first decisions."""
-        reasons, points = game.outcomes(played.states)
-        scores = points.astype(np.float64)
-        return Counted(
-            self.episodes + len(scores),
-            self.reasons + Counter(reasons.tolist()),
-            [*self.lengths, played.moves.sum(axis=1)],
-            [*self.scores, scores[:, 0]],
-            [*self.first_won, wins_of(game, scores, first_seats)],
-            self.seconds + float(played.seconds.sum()),
-            self.decisions + int(played.decisions.sum()),
-            self.tallies + sums_of(game, played.counts[:, 0]),
-        )
+    start: int
+    reasons: Counter[str]
+    lengths: Int64s
+    scores: NDArray[np.float64]
+    first_wins: NDArray[np.float64]
+    seconds: float
+    decisions: int
+    sums: NDArray[np.float64]
 
-    def figures(self, game: Game) -> Survey:
-        """Return the statistics of these sums."""
-        episodes = self.episodes
-        return Survey(
-            episodes,
-            estimate(np.concatenate(self.lengths).astype(np.float64)),
-            {reason: share_of(times, episodes) for reason, times in self.reasons.most_common()},
-            None if game.is_solitaire else share(np.concatenate(self.first_won)),
-            estimate(np.concatenate(self.scores)),
-            1e6 * self.seconds / max(self.decisions, 1),
-            tallied(game, self.tallies),
-        )
+
+def play_portion(plan: GamePlan, numbers: range) -> SelfPlayed:
+    """Play these games; return what self-play statistics need of them, which is small."""
+    game, games = plan.game, play_games(plan, np.array(numbers))
+    reasons, points = game.outcomes(games.states)
+    scores = points.astype(np.float64)
+    return SelfPlayed(
+        numbers.start,
+        Counter(reasons.tolist()),
+        games.num_moves.sum(axis=1),
+        scores[:, 0],
+        wins_of(game, scores, games.first_seat),
+        float(games.seconds.sum()),
+        int(games.decisions.sum()),
+        sums_of(game, games.stats[:, 0]),
+    )
+
+
+def survey_of(game: Game, parts: Sequence[SelfPlayed]) -> Survey:
+    """Return the statistics of some games, which are given in portions, in any order."""
+    _, reasons, lengths, scores, first_wins, seconds, decisions, sums = zip(*sorted(parts, key=lambda part: part.start))
+    episodes = sum(map(len, lengths))
+    endings: Counter[str] = sum(reasons, Counter())
+    return Survey(
+        episodes,
+        estimate(np.concatenate(lengths).astype(np.float64)),
+        {reason: share_of(times, episodes) for reason, times in endings.most_common()},
+        None if game.is_solitaire else share(np.concatenate(first_wins)),
+        estimate(np.concatenate(scores)),
+        1e6 * sum(seconds) / max(sum(decisions), 1),
+        tallied(game, np.sum(sums, axis=0)),
+    )
 
 
 def survey(
@@ -109,31 +125,20 @@ def survey(
         options: of the game.
         progress: called with the number of episodes finished since the last call.
     """
-    count, before = Counted(), 0
-    for count in counts(game, policy, episodes, seed, options):
-        if progress is not None:
-            progress(count.episodes - before)
-        before = count.episodes
-    return count.figures(game)
-
-
-def counts(
-    game: Game, policy: PolicyLike, episodes: int, seed: int = 0, options: dict[str, Any] | None = None
-) -> Iterator[Counted]:
-    """Yield the sums so far after each portion of the episodes."""
     check_game(game)
-    asked = as_policy(policy, "policy", game)
+    plan = GamePlan.of_self_play(game, as_policy(policy, "policy", game), seed_number(seed), options or {})
+    parts = []
+    for part in play_portions(plan, episodes):
+        parts.append(part)
+        if progress is not None:
+            progress(len(part.lengths))
+    return survey_of(game, parts)
+
+
+def play_portions(plan: GamePlan, episodes: int, workers: Executor = THIS_PROCESS) -> Iterator[SelfPlayed]:
+    """Play episodes as `survey` does; yield portions as they are finished."""
     check_int(episodes, 1, MOST_EPISODES, "episodes")
-    seed = seed_number(seed)
-    count = Counted()
-    for start in range(0, episodes, TABLES_AT_ONCE):
-        numbers = np.arange(start, min(start + TABLES_AT_ONCE, episodes))
-        states = new_tables(game, options or {}, seed, numbers)
-        first_seats = states["seat"].copy()
-        players = np.zeros((len(states), game.rules.NUM_SEATS), np.int8)
-        played = play_out(game, states, [asked], players, [np.random.default_rng([seed, start])])
-        count = count.plus(game, played, first_seats)
-        yield count
+    return workers.spread(partial(play_portion, plan), portions(episodes, EPISODES_AT_ONCE))
 
 
 def wins_of(game: Game, scores: NDArray[np.float64], seats: NDArray[np.int8]) -> NDArray[np.float64]:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from card_envs._files import printable
 from card_envs.compare._solving import SolveTask, solver_of
-from card_envs.compare._tables import PlayedOut, new_tables, play_out
+from card_envs.compare._tables import new_tables
+from card_envs.compare.games import GamePlan, Games, play_games, portions
 from card_envs.compiling import specialize
 from card_envs.data._digest import digest_of
 from card_envs.engine._buffers import check_bool, check_game, check_int, seed_number
@@ -66,7 +67,6 @@ class _Columns(NamedTuple):
 
     deal: NDArray[np.int32]
     seat: Int8s
-    action: NDArray[np.int16]
     reward: NDArray[np.float32]
     last: NDArray[np.bool_]
     obs: Int8s
@@ -147,8 +147,7 @@ class Plan:
 
     def parts(self) -> list[range]:
         """Return the numbers of the games in portions, which depend on nothing but the plan."""
-        size = self.games_at_once
-        return [range(start, min(start + size, self.games)) for start in range(0, self.games, size)]
+        return portions(self.games, self.games_at_once)
 
     @cached_property
     def games_at_once(self) -> int:
@@ -157,68 +156,53 @@ class Plan:
         if self.solve_seconds is not None:
             return least
         played = self._play(np.arange(TRIED), [ScriptedPolicy("greedy")])
-        return int(np.clip(ROWS_AT_ONCE * TRIED // max(1, int(played.moves.sum())), least, most))
+        return int(np.clip(ROWS_AT_ONCE * TRIED // max(1, len(played.action)), least, most))
 
     def play(self, part: range) -> Rows:
         """Play some of the games. Raises IllegalMove or PolicyError if a player fails."""
-        numbers = np.arange(part.start, part.stop)
+        numbers = np.array(part)
         if self.solve_seconds is not None:
             return self._rows(*self._solved(numbers))
-        players = [_load_once(name, self.game, self.sampled)[0] for name in self.players]
-        for player in players:  # rows must not depend on what this process played before
-            player.reset()
-        played = self._play(numbers, players)
-        rows = self._rows(numbers, played.log)
-        if not self.values:
-            return rows
-        values = np.full(rows.mask.shape, np.nan, np.float32)
-        starts = np.searchsorted(rows.game, numbers)
-        for said in played.said:
-            values[starts[said.tables] + said.numbers] = said.means
-        return rows._replace(values=values)
+        games = self._play(numbers, [_load_once(name, self.game, self.sampled)[0] for name in self.players])
+        return self._rows(numbers, games.starts, games.action)._replace(player=games.player, values=games.values)
 
-    def _play(self, numbers: Int64s, policies: Sequence[Policy]) -> PlayedOut:
-        rngs = [np.random.default_rng([self.seed, int(numbers[0]), stream]) for stream in range(len(policies))]
-        states = new_tables(self.game, dict(self.options), self.seed, numbers)
-        seats = self._seating(numbers, len(policies))
-        return play_out(self.game, states, policies, seats, rngs, keep_moves=True, keep_values=self.values)
+    def _play(self, numbers: Int64s, players: Sequence[Policy]) -> Games:
+        sides = np.array(self.game.sides)
+        lineups = ((np.arange(len(players))[:, None] + sides) % len(players)).astype(np.int8)
+        plan = GamePlan(self.game, players, lineups, self.seed, self.options, keep_moves=True, keep_values=self.values)
+        return play_games(plan, numbers)
 
     def _solve_task(self) -> SolveTask:
         """Return how deals are solved. Raises ValueError for seconds that are not above 0."""
         assert self.solve_seconds is not None
         return SolveTask(self.game, self.seed, self.options, self.solve_seconds)
 
-    def _solved(self, numbers: Int64s) -> tuple[Int64s, NDArray[np.int16]]:
-        """Return the numbers of the deals that the solver wins, and the winning moves."""
+    def _solved(self, numbers: Int64s) -> tuple[Int64s, Int64s, NDArray[np.int16]]:
+        """Return the numbers of the deals that the solver wins, the first rows of their moves, and the moves."""
         task = self._solve_task()
         lines = {int(number): task.solve_number(int(number))[1].moves for number in numbers}
         won = {number: moves for number, moves in lines.items() if moves}
-        log = np.full((len(won), max(map(len, won.values()), default=0)), -1, np.int16)
-        for row, moves in zip(log, won.values()):
-            row[: len(moves)] = moves
-        return np.array(list(won), np.int64), log
+        starts = np.cumsum([0, *map(len, won.values())])
+        return (
+            np.array(list(won), np.int64),
+            starts,
+            np.array([move for line in won.values() for move in line], np.int16),
+        )
 
-    def _seating(self, numbers: Int64s, num_players: int) -> Int8s:
-        """Return [G, S], the player in each seat."""
-        return ((numbers[:, None] + np.array(self.game.sides)) % num_players).astype(np.int8)
-
-    def _rows(self, numbers: Int64s, log: NDArray[np.int16]) -> Rows:
-        """Replay the moves of these games and return their decisions."""
-        rules = self.game.rules
-        lengths = (log >= 0).sum(axis=1)
-        n, starts = int(lengths.sum()), np.cumsum(lengths) - lengths
+    def _rows(self, numbers: Int64s, starts: Int64s, action: NDArray[np.int16]) -> Rows:
+        """Replay these games and return their decisions, all by player 0, without values."""
+        rules, n = self.game.rules, len(action)
         columns = _Columns(
-            np.zeros(n, np.int32), np.zeros(n, np.int8), np.zeros(n, np.int16), np.zeros(n, np.float32),
-            np.zeros(n, np.bool_), np.empty((n, rules.OBS_SIZE), np.int8), np.empty((n, rules.NUM_ACTIONS), np.int8),
+            np.zeros(n, np.int32), np.zeros(n, np.int8), np.zeros(n, np.float32), np.zeros(n, np.bool_),
+            np.empty((n, rules.OBS_SIZE), np.int8), np.empty((n, rules.NUM_ACTIONS), np.int8),
         )  # fmt: skip
         states = new_tables(self.game, dict(self.options), self.seed, numbers)
         finals = np.empty((len(numbers), rules.NUM_SEATS, rules.OBS_SIZE), np.int8)
         newest = np.full((len(numbers), rules.NUM_SEATS), -1)
-        specialize(write_rows, self.game)(0, len(numbers), states, log, starts, columns, newest, finals)
-        tables = np.repeat(np.arange(len(numbers)), lengths)
-        player = self._seating(numbers, max(1, len(self.players)))[tables, columns.seat]
-        deal, seat, action, reward, last, obs, mask = columns
-        return Rows(numbers[tables], deal, seat, player, action, reward, last, obs, mask, None, finals)
+        specialize(write_rows, self.game)(0, len(numbers), states, action, starts, columns, newest, finals)
+        deal, seat, reward, last, obs, mask = columns
+        number = np.repeat(numbers, np.diff(starts))
+        return Rows(number, deal, seat, np.zeros(n, np.int8), action, reward, last, obs, mask, None, finals)
 
 
 @cache
@@ -229,7 +213,7 @@ def _load_once(name: str, game: Game, sampled: bool) -> tuple[Policy, str]:
 
 
 def write_rows(
-    first: int, last: int, states: NDArray[Any], log: NDArray[np.int16], starts: Int64s, columns: _Columns,
+    first: int, last: int, states: NDArray[Any], action: NDArray[np.int16], starts: Int64s, columns: _Columns,
     newest: Int64s, finals: Int8s,
 ) -> None:  # fmt: skip
     """Replay games and write a row for each decision.
@@ -237,32 +221,27 @@ def write_rows(
     Args:
         first, last: range of games.
         states: [G] after their first deals; played to the end.
-        log: [G, L] their moves, -1 after the end.
-        starts: [G] first row of each.
+        action: [N] their moves.
+        starts: [G + 1] first row of each.
         columns: written.
         newest: [G, S] -1; becomes the last row of each seat.
         finals: [G, S, D] written.
     """
-    deals, seats, actions, rewards, lasts, obs, masks = columns
+    deals, seats, rewards, lasts, obs, masks = columns
     for i in range(first, last):
         state = states[i]
         deal = 0
-        for k in range(log.shape[1]):
-            action = log[i, k]
-            if action < 0:
-                break
+        for row in range(starts[i], starts[i + 1]):
             while state.needs_deal:
                 deal_next(state)
                 deal += 1
-            row = starts[i] + k
             seat = state.seat
             deals[row] = deal
             seats[row] = seat
-            actions[row] = action
             legal(state, masks[row])
             observe(state, seat, obs[row])
             newest[i, seat] = row
-            play(state, action)
+            play(state, action[row])
             for s in range(newest.shape[1]):
                 if newest[i, s] >= 0:
                     rewards[newest[i, s]] += state.rewards[s]

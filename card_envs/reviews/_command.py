@@ -8,35 +8,40 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
+from rich.progress import TaskID
 from rich.table import Table as Sheet
 from rich.text import Text
 
-from card_envs.compare._contest import Contest
 from card_envs.compare._report import check_picture, save_picture
 from card_envs.compare._spread import Executor
-from card_envs.compare._waiting import waiting
+from card_envs.compare._waiting import collect, waiting
+from card_envs.compare.contests import Contest
 from card_envs.compare.estimates import FEW
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
 from card_envs.reviews._judge import MoveJudge
-from card_envs.reviews._review import JUDGE, LEAST, LEVEL, Review, ReviewedMove, Reviewing, review_of_policy
+from card_envs.reviews._review import JUDGE, LEAST, LEVEL, Judged, Review, ReviewedMove, ReviewTask, review_task
 from card_envs.terminal._suits import with_suits
 
 NONE_WORSE = "no move was clearly worse than the judge's"
 PRESETS = ("small", "strong", "champion")  # from weak to strong
 
 
-def run(work: Mapping[str, Reviewing], workers: Executor, console: Console) -> bool:
-    """Judge, with a progress bar for each name. Ctrl-C stops; return whether it did."""
-    try:
-        with waiting(console) as progress:
-            for name, reviewing in work.items():
-                bar = progress.add_task(name, total=reviewing.total)
-                for judged in reviewing.judge(workers):
-                    progress.advance(bar, judged)
-    except KeyboardInterrupt:
-        return True
-    return False
+def judge_all(work: Mapping[str, ReviewTask], workers: Executor, console: Console) -> tuple[dict[str, Review], bool]:
+    """Judge, with a progress bar for each name; return the reviews, and whether Ctrl-C stopped them."""
+    reviews, stopped = {}, False
+    with waiting(console) as progress:
+        for name, task in work.items():
+            bar = progress.add_task(name, total=len(task))
+
+            def show(part: Judged, bar: TaskID = bar) -> None:
+                progress.advance(bar, len(part.moves))
+
+            judged, stopped = collect(task.judge(workers), show)
+            reviews[name] = task.review(judged)
+            if stopped:
+                break
+    return reviews, stopped
 
 
 def check_review(game: Game, number: int, by: str | None) -> str:
@@ -68,11 +73,11 @@ def review_policies(
         for name in contest.names:
             with console.status(f"{name} plays {games} games"):
                 opponent = load_opponent(name, game, sampled=contest.sampled)
-                work[name] = review_of_policy(opponent, number, by, options, contest.seed, games)
+                work[name] = review_task(opponent, number, by, options, contest.seed, games)
     except KeyboardInterrupt:
         return {}, True
-    stopped = run(work, workers, console)
-    reviews = {name: reviewing.review for name, reviewing in work.items() if reviewing.review.moves}
+    found, stopped = judge_all(work, workers, console)
+    reviews = {name: review for name, review in found.items() if review.moves}
     title = f"{game.title}: {number} decisions of each from {games} games against itself, judged by {by}"
     console.print(sheet_of(title, reviews, by_seat=False))
     for name, review in reviews.items():

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from card_envs._files import finite
 from card_envs.compare._spread import THIS_PROCESS, Executor
-from card_envs.compare._tables import new_tables, play_out
 from card_envs.compare.estimates import FEW, estimate
+from card_envs.compare.games import GamePlan, play_games, portions
 from card_envs.engine._buffers import check_int
 from card_envs.envs._replay import play_moves, replay
 from card_envs.episode import Episode
-from card_envs.game import Game
+from card_envs.game import Game, Int64s, State
 from card_envs.opponents._about import warn_if_unlike_training
 from card_envs.opponents._names import load_cached
 from card_envs.opponents.policy import Opponent, decisions_at
@@ -33,24 +33,28 @@ LEVEL = "by more than 2 errors, as 1 of 44 equal moves is by chance"  # one-side
 THIRDS = ("first third", "middle third", "last third")
 
 
-class Position(NamedTuple):
-    """A decision to judge.
+class Decided(NamedTuple):
+    """n decisions to judge.
 
     Attributes:
-        game: number of the game.
-        number: of moves before it in the game.
-        length: of the game, in moves.
-        state: where it was made.
-        action: what was played.
-        weight: how many decisions of its game it stands for.
+        game: [n] number of the game.
+        number: [n] moves before it in the game.
+        length: [n] of the game, in moves.
+        states: [n] State in which it was made.
+        action: [n] what was played.
+        weight: [n] how many decisions of its game it stands for.
     """
 
-    game: int
-    number: int
-    length: int
-    state: Any
-    action: int
-    weight: float = 1.0
+    game: Int64s
+    number: Int64s
+    length: Int64s
+    states: NDArray[Any]
+    action: Int64s
+    weight: NDArray[np.float64]
+
+    def at(self, rows: Any) -> Decided:
+        """Return the decisions at these rows."""
+        return Decided(*(column.take(rows) for column in self))  # indexing States copies by field
 
 
 @dataclass(frozen=True)
@@ -195,51 +199,28 @@ class Review:
         return whole
 
 
-class Group(NamedTuple):
-    """Some decisions of a review, which are judged together; `first` is the number of the first in the review."""
+class Judged(NamedTuple):
+    """Some judged decisions; `first` is the number of the first in the review."""
 
     first: int
-    positions: list[Position]
+    moves: list[ReviewedMove]
 
 
-@dataclass(frozen=True)
-class ReviewTask:
-    """A review as its workers need it: any of them can judge any group.
-
-    Attributes:
-        game: the game.
-        by: name of the judge.
-        seed: of the worlds that the judge draws.
-    """
-
-    game: Game
-    by: str
-    seed: int
-
-    def judge(self, group: Group) -> tuple[int, list[ReviewedMove]]:
-        """Return the number of the first decision of a group, and the judged decisions."""
-        # A stream for each group: what a group of decisions costs does not depend on the others.
-        rng = np.random.default_rng([self.seed, group.first])
-        decisions = decisions_at(self.game, _states(self.game, group.positions))
-        played = np.array([one.action for one in group.positions])
-        found = _judge_of(load_cached(self.by, self.game, sampled=False)).costs(decisions, played, rng)
-        return group.first, [self._reviewed(*one) for one in zip(group.positions, *found, strict=True)]
-
-    def _reviewed(self, one: Position, best: np.int64, cost: np.float64, error: np.float64) -> ReviewedMove:
-        game, state, view = self.game, one.state, self.game.view
-        third = THIRDS[min(2, 3 * one.number // one.length)]
-        phase = next((name for name, actions in game.phases.items() if one.action in actions), third)
-        played, better = (view.move_text(state, action) for action in (one.action, int(best)))
-        seat = int(state["seat"])
-        return ReviewedMove(
-            one.game, one.number, seat, phase, played, better, float(cost), float(error), one.weight,
-            view.view(state, seat),
-        )  # fmt: skip
-
-
-def _states(game: Game, positions: Sequence[Position]) -> NDArray[Any]:
-    """Return [n] the States of decisions."""
-    return np.array([one.state for one in positions], game.rules.STATE)
+def judge_decisions(game: Game, by: str, seed: int, portion: tuple[int, Decided]) -> Judged:
+    """Judge some decisions, given with the number of the first; what they cost does not depend on the others."""
+    first, decided = portion
+    judge = _judge_of(load_cached(by, game, sampled=False))
+    found = judge.costs(decisions_at(game, decided.states), decided.action, np.random.default_rng([seed, first]))
+    columns = zip(*(column.tolist() for column in decided[:3]), decided.states, *map(np.ndarray.tolist, found))
+    moves = []
+    for i, (number_of_game, number, length, state, best, cost, error) in enumerate(columns):
+        action, weight, seat = int(decided.action[i]), float(decided.weight[i]), int(state["seat"])
+        third = THIRDS[min(2, 3 * number // length)]
+        phase = next((name for name, actions in game.phases.items() if action in actions), third)
+        played, better = (game.view.move_text(state, one) for one in (action, best))
+        view = game.view.view(state, seat)
+        moves.append(ReviewedMove(number_of_game, number, seat, phase, played, better, cost, error, weight, view))
+    return Judged(first, moves)
 
 
 @lru_cache(8)
@@ -247,18 +228,20 @@ def _judge_of(opponent: Opponent) -> MoveJudge:
     return MoveJudge(opponent)
 
 
-class Reviewing:
-    """A review under way; take `review` at any time."""
+class ReviewTask:
+    """The decisions of a review, and who judges them.
 
-    def __init__(
-        self, game: Game, by: str, positions: Sequence[Position], seed: int = 0, games: int = 1, sides: int = 1
-    ) -> None:
+    Attributes:
+        decided: those with more than one legal move.
+    """
+
+    def __init__(self, game: Game, by: str, decided: Decided, seed: int = 0, games: int = 1, sides: int = 1) -> None:
         """Take the decisions to judge.
 
         Args:
             game: the game.
             by: name of the judge.
-            positions: the decisions; those with one legal move are left out.
+            decided: the decisions; those with one legal move are left out.
             seed: of the worlds that the judge draws.
             games: that the decisions are from.
             sides: as `Review.sides`.
@@ -266,42 +249,41 @@ class Reviewing:
         Raises:
             ValueError: there is no such opponent, or it does not search.
         """
-        self._name = _judge_of(load_cached(by, game, sampled=False)).opponent.name
-        self._task = ReviewTask(game, by, check_int(seed, 0, None, "seed"))
-        chosen = with_choice(game, positions)
-        self._groups = [Group(first, chosen[first : first + AT_ONCE]) for first in range(0, len(chosen), AT_ONCE)]
-        self._judged: dict[int, list[ReviewedMove]] = {}
+        self._judge = _judge_of(load_cached(by, game, sampled=False)).opponent.name
+        self._game, self._by, self._seed = game, by, check_int(seed, 0, None, "seed")
         self._games, self._sides = games, sides
-        self.total = len(chosen)
+        self.decided = with_choice(game, decided)
 
-    @property
-    def review(self) -> Review:
-        """The review of the decisions judged so far."""
-        moves = tuple(move for _, group in sorted(self._judged.items()) for move in group)
-        return Review(self._task.game, self._name, moves, self.total, self._games, self._sides)
+    def __len__(self) -> int:
+        return len(self.decided.action)
 
-    def judge(self, workers: Executor = THIS_PROCESS) -> Iterator[int]:
-        """Judge a group of decisions at a time, and yield how many decisions that is."""
-        for first, moves in workers.spread(self._task.judge, self._groups):
-            self._judged[first] = moves
-            yield len(moves)
+    def judge(self, workers: Executor = THIS_PROCESS, at_once: int = AT_ONCE) -> Iterator[Judged]:
+        """Yield the judged decisions in portions, as they are finished."""
+        work = [(rows.start, self.decided.at(rows)) for rows in portions(len(self), at_once)]
+        return workers.spread(partial(judge_decisions, self._game, self._by, self._seed), work)
 
-    def finish(self) -> Review:
-        """Judge all, and return the review."""
-        for _ in self.judge():
-            pass
-        return self.review
+    def review(self, judged: Iterable[Judged]) -> Review:
+        """Return the review of what was judged, in any order."""
+        moves = tuple(move for _, part in sorted(judged, key=lambda part: part.first) for move in part)
+        return Review(self._game, self._judge, moves, len(self), self._games, self._sides)
 
 
-def with_choice(game: Game, positions: Sequence[Position]) -> list[Position]:
+def with_choice(game: Game, decided: Decided) -> Decided:
     """Return the decisions with more than one legal move."""
-    if not positions:
-        return []
-    choices = decisions_at(game, _states(game, positions)).mask.sum(axis=1) > 1
-    return [one for one, is_choice in zip(positions, choices) if is_choice]
+    return decided.at(np.flatnonzero(decisions_at(game, decided.states).mask.sum(axis=1) > 1))
 
 
-def positions_of(record: GameRecord, seat: int | None = None) -> tuple[Game, list[Position]]:
+def _decided(game: Game, of_game: int, length: int, made: Iterable[tuple[int, State, int]]) -> Decided:
+    """Return decisions of one game, each of which stands for itself, from number, State and action."""
+    numbers, states, actions = zip(*made) if (made := list(made)) else ((), (), ())
+    n = len(numbers)
+    return Decided(
+        np.full(n, of_game), np.array(numbers, np.int64), np.full(n, length), np.array(states, game.rules.STATE),
+        np.array(actions, np.int64), np.ones(n),
+    )  # fmt: skip
+
+
+def record_decisions(record: GameRecord, seat: int | None = None) -> tuple[Game, Decided]:
     """Return the game of a record, and the decisions of a seat or of all.
 
     Raises:
@@ -311,11 +293,12 @@ def positions_of(record: GameRecord, seat: int | None = None) -> tuple[Game, lis
     game = env.game
     if seat is not None:
         check_int(seat, 0, game.rules.NUM_SEATS - 1, "seat")
-    found = []
-    for number, action in enumerate(play_moves(env, record.moves)):
-        if seat in (None, int(env.states[0]["seat"])):
-            found.append(Position(0, number, len(record.moves), env.states[0].copy(), action))
-    return game, found
+    made = (
+        (number, env.states[0].copy(), action)
+        for number, action in enumerate(play_moves(env, record.moves))
+        if seat in (None, int(env.states[0]["seat"]))
+    )
+    return game, _decided(game, 0, len(record.moves), made)
 
 
 def review(record: GameRecord, by: str = JUDGE, seat: int | None = None, seed: int = 0) -> Review:
@@ -332,13 +315,12 @@ def review(record: GameRecord, by: str = JUDGE, seat: int | None = None, seed: i
     Raises:
         ValueError: the record, the judge or the seat does not fit.
     """
-    game, positions = positions_of(record, seat)
-    return Reviewing(game, by, positions, seed).finish()
+    game, decided = record_decisions(record, seat)
+    task = ReviewTask(game, by, decided, seed)
+    return task.review(task.judge())
 
 
-def sampled_positions(
-    opponent: Opponent, number: int, games: int, options: dict[str, Any], seed: int = 0
-) -> list[Position]:
+def sample_decisions(opponent: Opponent, number: int, games: int, options: dict[str, Any], seed: int = 0) -> Decided:
     """Return a sample of the decisions with a choice that a policy makes in games against itself.
 
     All games are played to the end. Each gives the same number of decisions, or all that it has, and each of these
@@ -352,38 +334,26 @@ def sampled_positions(
         seed: of deals and policy.
     """
     game = opponent.game
-    opponent.reset()  # results must not depend on what this process played before
-    states = new_tables(game, options, seed, np.arange(games))
-    seats = np.zeros((games, game.rules.NUM_SEATS), np.int8)
-    played = play_out(game, states, [opponent.policy], seats, [np.random.default_rng([seed, 0])], keep_moves=True)
+    plan = GamePlan.of_self_play(game, opponent, seed, options, keep_moves=True)
+    played = play_games(plan, np.arange(games))
     rng, found = np.random.default_rng([seed, 1]), []
-    for table in range(games):
-        all_of_game = with_choice(game, _positions_on(game, options, seed, table, played.moves_of(table)))
-        wanted = number // games + (table < number % games)
-        rows = np.sort(rng.choice(len(all_of_game), min(wanted, len(all_of_game)), replace=False))
-        found += [all_of_game[row]._replace(weight=len(all_of_game) / len(rows)) for row in rows]
-    return found
+    for i in range(games):
+        actions, episode = played.actions_of(i), Episode(game, game.validated(options), seed=seed, number=i)
+        made = zip(range(len(actions)), episode.states_before(actions), actions)
+        own = with_choice(game, _decided(game, i, len(actions), made))
+        there, wanted = len(own.action), number // games + (i < number % games)
+        rows = np.sort(rng.choice(there, min(wanted, there), replace=False))
+        found.append(own.at(rows)._replace(weight=np.full(len(rows), there / max(1, len(rows)))))
+    return Decided(*map(np.concatenate, zip(*found)))
 
 
-def _positions_on(game: Game, options: dict[str, Any], seed: int, table: int, actions: list[int]) -> list[Position]:
-    """Return the decisions on a table, given all actions of its first episode."""
-    episode, found = Episode(game, game.validated(options), seed=seed, number=table), []
-    for number, action in enumerate(actions):
-        found.append(Position(table, number, len(actions), episode.table.states[0].copy(), action))
-        episode.play(action)
-    return found
-
-
-def review_of_policy(
+def review_task(
     opponent: Opponent, number: int, by: str, options: dict[str, Any], seed: int, games: int = GAMES
-) -> Reviewing:
-    """Return a review of a policy, whose games are played and whose decisions are not judged yet; see `review_policy`.
-
-    There is one game for each decision at most.
-    """
+) -> ReviewTask:
+    """Play the games of `review_policy`; return what there is to judge. There is one game for each decision at most."""
     games = min(check_int(games, 1, 1 << 20, "games"), check_int(number, 1, 1 << 20, "number"))
-    positions = sampled_positions(opponent, number, games, options, seed)
-    return Reviewing(opponent.game, by, positions, seed, games, opponent.game.num_sides)
+    decided = sample_decisions(opponent, number, games, options, seed)
+    return ReviewTask(opponent.game, by, decided, seed, games, opponent.game.num_sides)
 
 
 def review_policy(
@@ -411,4 +381,5 @@ def review_policy(
         UserWarning: the opponent was trained under other options.
     """
     warn_if_unlike_training(opponent.policy, opponent.game, options or {})
-    return review_of_policy(opponent, number, by, options or {}, seed, games).finish()
+    task = review_task(opponent, number, by, options or {}, seed, games)
+    return task.review(task.judge())

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from card_envs.compare._contest import Contest
+from card_envs.compare.contests import Contest
 from card_envs.compare.pairs import play_pairs
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent

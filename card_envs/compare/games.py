@@ -1,0 +1,176 @@
+"""Games in bulk: a plan, and the function that plays portions of it.
+
+Scripted and random players play in compiled code, others are asked in batches. Comparisons, self-play statistics,
+reviews and data sets are functions of the arrays that come out. Letters for shapes: `N` games, `T` decisions, `S`
+seats, `P` players, `K` line-ups, `A` actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from card_envs.compare._tables import (
+    LOG_SIZE,
+    Asker,
+    Watch,
+    blank_ledger,
+    measure_players,
+    new_tables,
+    play_out,
+    seat_players,
+)
+from card_envs.engine._buffers import INT8, checked
+from card_envs.game import Game, Int8s, Int64s
+from card_envs.opponents._names import load_cached
+from card_envs.opponents.policy import Policy, PolicyLike, as_policy, hide_seed
+
+
+@dataclass(frozen=True)
+class GamePlan:
+    """Games to play: with the numbers of some deals, it decides every move.
+
+    Attributes:
+        game: the game.
+        players: P names, as for `load_opponent`, or policies.
+        lineups: [K, S] the player in each seat.
+        seed: of deals and players.
+        options: of the game, as items.
+        sampled: networks given by name sample their actions; False: they play the likeliest.
+        mirrored: each deal is played once with every line-up; False: deal i with line-up i modulo K.
+        streams: of the players' random numbers, at least P; empty: 0, 1, ...
+        keep_moves: keep the decisions.
+        keep_values: keep what players that are asked expect of each action, and the decisions.
+    """
+
+    game: Game
+    players: Sequence[str | PolicyLike]
+    lineups: Int8s
+    seed: int = 0
+    options: tuple[tuple[str, Any], ...] = ()
+    sampled: bool = True
+    mirrored: bool = False
+    streams: Sequence[int] = ()
+    keep_moves: bool = False
+    keep_values: bool = False
+
+    @staticmethod
+    def of_self_play(
+        game: Game, player: str | PolicyLike, seed: int, options: Mapping[str, Any], **settings: Any
+    ) -> GamePlan:
+        """Return a plan of games with one player in all seats; `settings` are further attributes."""
+        seats = np.zeros((1, game.rules.NUM_SEATS), np.int8)
+        return GamePlan(game, [player], seats, seed, tuple(options.items()), **settings)
+
+    def load(self) -> list[Policy]:
+        """Return the players, loaded if they were given by name. Raises ValueError."""
+        return [load_player(player, self.game, self.sampled) for player in self.players]
+
+
+@dataclass(frozen=True)
+class Games:
+    """N ended games and their T decisions, in the order of play in each game.
+
+    Attributes:
+        number: [N] number of the deal.
+        lineup: [N, S] the player in each seat.
+        first_seat: [N] seat of the first decision.
+        states: [N] the last State.
+        rewards: [N, S] sums of rewards.
+        num_moves: [N, P] number of moves of each player, forced ones included.
+        seconds: [P] processor time of each player; for compiled players, the game's own time included.
+        decisions: [P] made in that time: moves with a choice; for compiled players, all moves.
+        stats: [deals, P, num_stats] statistics of `update_stats` for each player, summed over the games of a deal.
+        starts: [N + 1] game i has the decisions `starts[i]` to `starts[i + 1]`; T is 0 if they are not kept.
+        seat: [T] int8.
+        player: [T] int8.
+        action: [T] int16.
+        values: [T, A] float32, margins as `ActionValues.means`, nan where the player said nothing; None if not kept.
+    """
+
+    number: Int64s
+    lineup: Int8s
+    first_seat: Int8s
+    states: NDArray[Any]
+    rewards: NDArray[np.float64]
+    num_moves: Int64s
+    seconds: NDArray[np.float64]
+    decisions: Int64s
+    stats: Int64s
+    starts: Int64s
+    seat: Int8s
+    player: Int8s
+    action: NDArray[np.int16]
+    values: NDArray[np.float32] | None
+
+    def actions_of(self, game: int) -> list[int]:
+        """Return the actions of a game."""
+        actions: list[int] = self.action[self.starts[game] : self.starts[game + 1]].tolist()
+        return actions
+
+
+def load_player(player: str | PolicyLike, game: Game, sampled: bool) -> Policy:
+    """Return the policy of a name, or what was given as a policy. Raises ValueError."""
+    return load_cached(player, game, sampled).policy if isinstance(player, str) else as_policy(player, "players", game)
+
+
+def portions(total: int, size: int) -> list[range]:
+    """Return the numbers below `total` in portions."""
+    return [range(start, min(start + size, total)) for start in range(0, total, size)]
+
+
+def play_games(plan: GamePlan, numbers: Int64s, watch: Watch | None = None) -> Games:
+    """Play the games of a plan on the deals with these numbers.
+
+    Args:
+        plan: what is played.
+        numbers: of the deals. Deals depend on nothing else; random numbers of players depend on the first of them.
+        watch: called after every round of answers with the number of moves made since the last call.
+
+    Raises:
+        IllegalMove: a policy chose an illegal action.
+        PolicyError: a policy raised an exception.
+        ValueError: a line-up does not fit.
+    """
+    game = plan.game
+    deals, lineup = _seating(plan, numbers)
+    states = new_tables(game, dict(plan.options), plan.seed, deals)
+    first_seat = states["seat"].copy()
+    rngs = [np.random.default_rng([plan.seed, int(numbers[0]), i]) for i in plan.streams or range(len(plan.players))]
+    players = plan.load()
+    for player in players:  # results must not depend on what this process played before
+        player.reset()
+    seated = seat_players(players, lineup, rngs)
+    askers = [Asker(game, player, hide_seed(rng), plan.keep_values) for player, rng in zip(players, rngs)]
+    log_size = LOG_SIZE * (plan.keep_moves or plan.keep_values)
+    ledger = blank_ledger(game, len(states), len(plan.players), len(numbers), log_size)
+    ledger, said, compiled_seconds = play_out(game, states, seated, askers, ledger, watch)
+    seconds, decisions = measure_players(askers, seated.kinds, ledger.moves, compiled_seconds)
+    played = ledger.log[..., 0] >= 0
+    action, seat = np.ascontiguousarray(ledger.log[played].T)
+    starts = np.r_[0, np.cumsum(played.sum(axis=1))]
+    values = None
+    if plan.keep_values:
+        values = np.full((len(action), game.rules.NUM_ACTIONS), np.nan, np.float32)
+        for tables, before, means in said:
+            values[starts[tables] + before] = means
+    player_of = lineup[np.repeat(np.arange(len(deals)), np.diff(starts)), seat]
+    return Games(
+        deals, lineup, first_seat, states, ledger.rewards, ledger.moves, seconds, decisions, ledger.stats, starts,
+        seat.astype(np.int8), player_of, action, values,
+    )  # fmt: skip
+
+
+def _seating(plan: GamePlan, numbers: Int64s) -> tuple[Int64s, Int8s]:
+    """Return the deal [N] and the line-up [N, S] of each table. Raises ValueError for line-ups that don't fit."""
+    shape, last = (len(plan.lineups), plan.game.rules.NUM_SEATS), len(plan.players) - 1
+    lineups = checked("lineups", plan.lineups, shape, INT8, written=False)
+    if not 0 <= lineups.min() <= lineups.max() <= last:
+        raise ValueError(f"lineups: expected 0 to {last}, got {lineups.min()} to {lineups.max()}")
+    if plan.mirrored:
+        return np.repeat(numbers, len(lineups)), np.tile(lineups, (len(numbers), 1))
+    return numbers, lineups[numbers % len(lineups)]
