@@ -320,7 +320,7 @@ class CardEnv(AECEnv):
         return text
 
     def parse_move(self, text: str) -> int:
-        """Return the action for a move in the game's notation, in any spelling that leaves no doubt: `TD`, `10♦`, …
+        """Return the action for a move in the game's notation, in any clear spelling, such as `TD` or `10♦`.
 
         Raises ValueError if it is not a move.
         """

@@ -154,7 +154,7 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
         self._rng: np.random.Generator | None = None  # of the opponents
 
     def _set_players(self, policies: list[Policy], num_envs: int) -> None:
-        """Number the different policies of the other seats; a pool has a seat for each table."""
+        """Set the different policies of the other seats; a pool has a seat for each table."""
         self._players = list({id(policy): policy for policy in policies}.values())
         self._player_of = np.array([self._players.index(policy) for policy in policies], np.int64)
         pools = {i: policy.pool for i, policy in enumerate(self._players) if isinstance(policy, PoolSeat)}
