@@ -30,7 +30,7 @@ MAY_BE_HEAVY = {
 # Shared tests that name games, as users see them; `tests/training` trains on one of the games.
 NAMING = {
     "test_coverage.py", "test_installation.py", "test_installed_games.py", "test_documents.py", "test_opponents.py",
-    "test_trainers.py", "test_benchmarks.py", "test_search.py", "test_native.py",
+    "size.py", "test_trainers.py", "test_benchmarks.py", "test_search.py", "test_native.py",
 }  # fmt: skip
 
 

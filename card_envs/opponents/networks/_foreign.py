@@ -50,16 +50,17 @@ class ForeignModel:
         """
         self.model = model
         self._begin = {"folder": str(folder) if folder else None, "limit": limit, "seconds": seconds, "memory": MEMORY}
-        self._owner = 0  # the process that started the child
         self.inputs: list[Entry]
         self.outputs: list[Entry]
+        self._lock, self._runs = RLock(), False
+        _MODELS.add(self)
         self._start(limit + len(model))
 
     def run(self, output: str, inputs: Mapping[str, NDArray[Any]], shape: tuple[int, ...]) -> NDArray[np.float32]:
         """Return an output. Raises ValueError if it has another shape, or the model fails, or takes too much."""
-        if self._owner != os.getpid():
-            self._start(len(self.model))
         with self._lock:
+            if not self._runs:
+                self._start(len(self.model))
             kinds = {name: (array.dtype.str, array.shape) for name, array in inputs.items()}
             reply = self._ask({"output": output, "inputs": kinds}, *map(np.ascontiguousarray, inputs.values()))
             if reply["shape"] != [*shape]:
@@ -69,14 +70,15 @@ class ForeignModel:
 
     def _start(self, most: int) -> None:
         """Start the child and load the model there, which is made again of at most `most` bytes."""
-        self._lock = RLock()
-        self._owner = os.getpid()
         command, path = [sys.executable, "-P", str(CHILD)], os.pathsep.join(filter(None, sys.path))
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": path}, start_new_session=True,  # Ctrl-C is not for the child
-        )  # fmt: skip
-        self._finalizer = weakref.finalize(self, _end, self._process, self._owner)
+        try:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                env={**os.environ, "PYTHONPATH": path}, start_new_session=True,  # Ctrl-C is not for the child
+            )  # fmt: skip
+        except OSError as error:
+            raise ValueError(f"ONNX model: no process can be started for it: {error.strerror}") from None
+        self._finalizer = weakref.finalize(self, _end, self._process, os.getpid())
         try:
             reply = self._ask({**self._begin, "size": len(self.model)}, self.model)
         except ValueError:
@@ -85,6 +87,11 @@ class ForeignModel:
         self.inputs, self.outputs = reply["inputs"], reply["outputs"]
         self.model = self._read(min(int(reply["size"]), most + LINE))
         self._begin["folder"] = None
+        self._runs = True
+
+    def forget(self) -> None:
+        """Leave the child to the process that this one was forked from."""
+        self._lock, self._runs = RLock(), False
 
     def _ask(self, request: Mapping[str, Any], *parts: Any) -> Any:
         """Return the reply to a request. Raises ValueError, and ends the child if it is no longer of use."""
@@ -106,7 +113,7 @@ class ForeignModel:
     def _stop(self) -> None:
         """End the child; the next run starts another one."""
         self._finalizer()
-        self._owner = 0
+        self._runs = False
 
     def _read(self, size: int) -> bytes:
         assert self._process.stdout
@@ -114,7 +121,7 @@ class ForeignModel:
 
 
 def _end(process: subprocess.Popen[bytes], owner: int) -> None:
-    """End a child of this process."""
+    """End a child of the process `owner`, if that is this one."""
     if owner == os.getpid():
         process.kill()
         process.communicate()
@@ -127,4 +134,12 @@ def load_foreign(model: bytes) -> ForeignModel:
     return found
 
 
+def _forget_all() -> None:
+    for model in list(_MODELS):
+        model.forget()
+
+
 _LOADED: weakref.WeakValueDictionary[bytes, ForeignModel] = weakref.WeakValueDictionary()
+_MODELS: weakref.WeakSet[ForeignModel] = weakref.WeakSet()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)
