@@ -126,7 +126,7 @@ class OnnxPolicy(TrainedPolicy):
         """Raise ValueError if a run of that many decisions, with all actions legal, fails or takes too much."""
         rules, actions = self.game.rules, self.game.rules.NUM_ACTIONS
         moves = np.ones((rows * actions, total(move_fields(rules))), np.float32)
-        fed = {
+        fed: Inputs = {
             "observation": np.ones((rows, rules.OBS_SIZE), np.float32),
             "action_mask": np.ones((rows, actions), np.float32),
             **dict.fromkeys(MOVES, moves),
