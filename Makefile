@@ -26,9 +26,11 @@ slow: $(VENV)/wheels  ## the long tests, with what they print; SHARE=K/5: a fift
 page: $(VENV)/dev  ## whole games clicked through on the server's page, where there is a Chromium
 	$(BIN)/python -m pytest -m slow tests/test_page.py
 
-check: $(VENV)/dev  ## lint and types
+check: $(VENV)/dev  ## lint, words, layers of imports, and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell $$(git ls-files)
+	$(BIN)/lint-imports --no-logo
 	$(BIN)/mypy
 
 bench: $(VENV)/train  ## speed on this machine

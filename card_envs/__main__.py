@@ -1,4 +1,4 @@
-"""The command line: `python -m card_envs` with games, survey, compare, solve, train, bench, play, …"""
+"""The command line: `python -m card_envs` with games, survey, compare, solve, train, bench, play and more."""
 
 from __future__ import annotations
 

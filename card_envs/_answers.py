@@ -80,9 +80,9 @@ class Mark(NamedTuple):
 
 
 def move_in(answer: str, known: Known, legal: Collection[str] | None = None) -> str:
-    """Return the move that an answer gives, legal or not.
+    r"""Return the move that an answer gives, legal or not.
 
-    What is marked counts: `Move: TD`, `{"move": "TD"}`, `<move>TD</move>`, `\\boxed{TD}`. In an answer without marks, a
+    What is marked counts: `Move: TD`, `{"move": "TD"}`, `<move>TD</move>`, `\boxed{TD}`. In an answer without marks, a
     move must stand alone on a line, and be the only one that the answer names. An answer that names another legal move
     after the one it gives is unclear. Words and numbers that are moves, such as `pass` and `3`, name one only as the
     last line, or where something is taken back: `no, 3`; not below a colon, as a heading, or as the number of a list.

@@ -1,4 +1,4 @@
-"""Which part may know of which, read from the sources."""
+"""Which part may know of which, read from the sources; the layers are contracts of import-linter (pyproject.toml)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from functools import cache
-from graphlib import TopologicalSorter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -19,28 +20,6 @@ from card_envs.games import GAMES
 
 ROOT = Path(__file__).parents[1]
 
-# Each layer may import from itself and from those before it; a game's folder from no other game's.
-LAYERS = (
-    {"_console", "_files", "_processes", "cards", "game", "options", "record"},
-    {"compiling"},
-    {"engine"},
-    {"episode"},
-    {"_answers", "views", "draw"},  # what the `view.py` and `drawing.py` of games build on
-    {"games"},
-    {"opponents"},
-    {"narration", "sitting"},
-    {"envs"},
-    {"_layout", "compare", "data", "reviews", "terminal", "text", "serve"},
-    {
-        "__init__",
-        "__main__",
-        "_bench",
-        "_training",
-        "build",
-        "scaffold",
-        "testing",
-    },  # and the `<game>_v0` modules
-)
 IMAGES = {"PIL", "matplotlib", "resvg_py"}
 HEAVY = IMAGES | {"rich", "scipy", "stable_baselines3", "tensorboard", "torch", "torchrl", "typer"}
 # Modules that only commands and users import.
@@ -51,29 +30,33 @@ MAY_BE_HEAVY = {
 # Shared tests that name games, as users see them; `tests/training` trains on one of the games.
 NAMING = {
     "test_coverage.py", "test_installation.py", "test_installed_games.py", "test_documents.py", "test_opponents.py",
-    "test_trainers.py", "test_benchmarks.py", "test_search.py", "test_native.py",
+    "size.py", "test_trainers.py", "test_benchmarks.py", "test_search.py", "test_native.py",
 }  # fmt: skip
 
 
-def test_the_guide_names_every_part() -> None:
-    """CONTRIBUTING.md: its table is how people find their way."""
-    table = (ROOT / "CONTRIBUTING.md").read_text()
+def layers() -> list[set[str]]:
+    """The layers of import-linter's contract, the lowest first."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    found = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
+    return [set(layer.split(" : ")) for layer in reversed(found)]
+
+
+def test_every_part_has_a_layer() -> None:
+    modules = {path.stem for path in (ROOT / "card_envs").glob("*.py") if not re.search(r"_v\d+$", path.stem)}
     folders = {path.parent.name for path in (ROOT / "card_envs").glob("*/__init__.py")}
-    assert folders and not {name for name in folders if f"`card_envs/{name}/`" not in table}
+    assert set().union(*layers()) == (modules | folders) - {"__init__"}
 
 
 def test_the_guide_has_parts_in_their_order() -> None:
-    """CONTRIBUTING.md: "a part may import only itself and the parts above it"."""
-    table = (ROOT / "CONTRIBUTING.md").read_text().partition("| path | contents |")[2].partition("\n\n")[0]
-    rows = [re.findall(r"`(?:card_envs/)?(\w+)(?:\.py|/)`", line.split("|")[1]) for line in table.splitlines()[2:]]
-    places = {name: number for number, names in enumerate(rows) for name in names}
-    wrong = set()
-    for module, others in arrows().items():
-        for other in others:
-            here, there = (places.get(part(name)) for name in (module, other))
-            if here is not None and there is not None and here < there:
-                wrong.add(f"{part(module)} imports {part(other)}, which stands below it")
-    assert len(places) > 20 and not wrong, sorted(wrong)
+    """CONTRIBUTING.md, whose table is how people find their way: those that may be imported stand above."""
+    table = (ROOT / "CONTRIBUTING.md").read_text().partition("| path | contents |")[2].partition("\n\n")[0].strip()
+    places = {
+        name: number
+        for number, line in enumerate(table.splitlines())
+        for name in re.findall(r"`(?:card_envs/)?(\w+)(?:\.py|/)`", line.split("|")[1])
+    }
+    rows = [{places[part] for part in layer} for layer in layers()]
+    assert all(max(above) < min(below) for above, below in pairwise(rows))
 
 
 def sources(*folders: str) -> list[Path]:
@@ -112,54 +95,12 @@ def run_at_import(node: ast.AST) -> Iterator[ast.AST]:
         yield from run_at_import(child)
 
 
-def module_name(file: Path) -> str:
-    words = file.relative_to(ROOT).with_suffix("").parts
-    return ".".join(words[:-1] if words[-1] == "__init__" else words)
-
-
-def arrows() -> dict[str, set[str]]:
-    """What each module of the package imports of it, wherever in the file; packages around a module come with it."""
-    trees = {module_name(file): tree_of(file) for file in sources("card_envs")}
-    found: dict[str, set[str]] = {}
-    for module, tree in trees.items():
-        named = {name if name in trees else name.rpartition(".")[0] for name in imported(tree)}
-        around = {".".join(name.split(".")[:i]) for name in named for i in range(1, name.count(".") + 1)}
-        named |= {name for name in around if not f"{module}.".startswith(f"{name}.")}
-        found[module] = named & trees.keys() - {module}
-    return found
-
-
 def part(name: str) -> str:
     """The part of the package that a module belongs to: `card_envs.engine.rng` is of `engine`."""
     words = name.split(".")
     found = words[1] if len(words) > 1 else "__init__"
     known = {module.stem for module in (ROOT / "card_envs").iterdir()}
     return found if found in known else "__init__"  # a name of `card_envs/__init__.py`
-
-
-def layer(name: str) -> int:
-    numbers = [number for number, parts in enumerate(LAYERS) if name in parts]
-    if any(name == f"{game.name}_v{game.version}" for game in GAMES.values()):
-        numbers.append(len(LAYERS) - 1)
-    assert len(numbers) == 1, f"card_envs/{name} belongs to no layer: add it to LAYERS"
-    return numbers[0]
-
-
-def test_imports_go_one_way() -> None:
-    for module, others in arrows().items():
-        for other in others:
-            assert layer(part(other)) <= layer(part(module)), f"{module} imports {other}"
-
-
-def test_there_is_no_circle_of_imports() -> None:
-    """Neither of modules nor of parts; within functions and for type checkers neither."""
-    modules = arrows()
-    assert sum(map(len, modules.values())) > 200
-    parts: dict[str, set[str]] = {}
-    for module, others in modules.items():
-        parts.setdefault(part(module), set()).update({part(other) for other in others} - {part(module)})
-    for graph in (modules, parts):
-        TopologicalSorter(graph).prepare()  # raises CycleError, which names them
 
 
 def test_the_package_knows_nothing_of_training_and_tests() -> None:
@@ -171,17 +112,6 @@ def test_the_package_knows_nothing_of_training_and_tests() -> None:
         names = {name.split(".")[0] for name in imported(tree, relative=True)}
         # Relative imports alone: in the wheel it is `card_envs.training`.
         assert not names & {"training", "tests"}, file
-
-
-def test_games_know_nothing_of_each_other() -> None:
-    for game in GAMES.values():
-        for file in (ROOT / "card_envs" / "games" / game.name).glob("*.py"):
-            others = {
-                name
-                for name in imported(tree_of(file))
-                if name.startswith("card_envs.games.") and not f"{name}.".startswith(f"{game.package}.")
-            }
-            assert not others, f"{file}: {others}"
 
 
 def test_only_commands_import_what_is_heavy() -> None:

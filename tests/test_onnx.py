@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import copy
+import gc
 import os
+import pickle
+import resource
+import signal
+import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +34,7 @@ from tests.conftest import positions, some
 
 onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
 pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
+from card_envs.opponents.networks._foreign import ForeignModel  # noqa: E402
 from card_envs.opponents.networks.onnx import MOST_ROWS, OnnxPolicy, inputs_read, model_file, to_onnx, wanted_inputs  # noqa: E402
 
 helper, FLOAT = onnx.helper, onnx.TensorProto.FLOAT
@@ -242,15 +252,14 @@ COSTLY = (
 
 
 def endless() -> bytes:
+    info, bool_ = helper.make_tensor_value_info, onnx.TensorProto.BOOL
     body = helper.make_graph(
-        [helper.make_node("Identity", ["c"], ["c2"])], "body",
-        [helper.make_tensor_value_info("i", onnx.TensorProto.INT64, []),
-         helper.make_tensor_value_info("c", onnx.TensorProto.BOOL, [])],
-        [helper.make_tensor_value_info("c2", onnx.TensorProto.BOOL, [])],
+        [helper.make_node("Identity", ["c"], ["c2"]), helper.make_node("Identity", ["x"], ["x2"])], "body",
+        [info("i", onnx.TensorProto.INT64, []), info("c", bool_, []), info("x", FLOAT, ["n", A])],
+        [info("c2", bool_, []), info("x2", FLOAT, ["n", A])],
     )  # fmt: skip
-    true = onnx.numpy_helper.from_array(np.array(True), "true")
-    nodes = [helper.make_node("Loop", ["", "true"], [], body=body), *SCORED]
-    return model(nodes, MASK, ["n", A], constants=[true])
+    loop = helper.make_node("Loop", ["", "true", "action_mask"], ["logits"], body=body)
+    return model([loop], MASK, ["n", A], constants=[constant(True, "true")])
 
 
 def foreign() -> bytes:
@@ -275,7 +284,6 @@ FAULTS: dict[str, tuple[Callable[[], bytes], str]] = {
     "no output": (
         lambda: model([helper.make_node("Identity", ["action_mask"], ["q"])], MASK, ["n", A], "q"), "outputs q",
     ),
-    "for ever": (endless, "Loop"),
     "operators of others": (foreign, "standard alone"),
 }  # fmt: skip
 
@@ -294,11 +302,65 @@ def test_weights_in_other_files_are_found_wherever_they_are_named(where: str) ->
         OnnxPolicy(TINY, hidden(where))
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is limited on Linux")
 @pytest.mark.parametrize("what", COSTLY)
 def test_what_a_model_costs_is_bounded(what: str) -> None:
-    """Refused within the time that a test may take, and before any of it runs."""
-    with pytest.raises(ValueError, match=r"ONNX model: .*(more than|expected at most|can't be determined)"):
-        OnnxPolicy(TINY, costly(what))
+    """A model that takes too much fails in a process of its own; this one neither grows nor ends."""
+    made, before = costly(what), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ValueError, match="ONNX model: "):
+        foreign_rows(ForeignModel(made, seconds=2), most=3e9)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 << 10  # KiB
+
+
+def foreign_rows(found: ForeignModel, most: float = 1.0) -> np.ndarray[Any, Any]:
+    inputs = {"observation": np.full((1, D), most, np.float32), "action_mask": np.ones((1, A), np.float32)}
+    return found.run("logits", inputs, (1, A))
+
+
+def test_a_model_that_fails_for_some_inputs_works_for_others() -> None:
+    found = ForeignModel(costly("as many as a number seen"), seconds=5)
+    before = foreign_rows(found, 2.0)
+    with pytest.raises(ValueError, match="ONNX model: "):
+        foreign_rows(found, 3e9)
+    np.testing.assert_array_equal(foreign_rows(found, 2.0), before)
+    os.kill(found._process.pid, signal.SIGKILL)
+    with pytest.raises(ValueError, match="it takes more than 1,024 MiB or 5 s, or crashes"):
+        foreign_rows(found)
+    np.testing.assert_array_equal(foreign_rows(found, 2.0), before)
+
+
+def test_a_loop_without_end_is_ended() -> None:
+    with pytest.raises(ValueError, match="it takes more than 1,024 MiB or 1 s, or crashes"):
+        foreign_rows(ForeignModel(endless(), seconds=1))
+
+
+def test_threads_forks_and_copies_share_no_answers() -> None:
+    policy = OnnxPolicy(TINY, to_onnx(network(TINY, NetworkPolicy)))
+    decisions = decisions_at(TINY, some(positions(TINY), 64))
+    expected = [policy.probabilities(decisions.at(np.array([row]))) for row in range(64)]
+    copies = [policy, copy.deepcopy(policy), pickle.loads(pickle.dumps(policy))]
+    assert len({id(one._foreign) for one in copies}) == 1  # a model is loaded once
+
+    def ask(row: int) -> bool:
+        return np.array_equal(copies[row % 3].probabilities(decisions.at(np.array([row]))), expected[row])
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(ask, range(64)))
+    if hasattr(os, "fork"):
+        with get_context("fork").Pool(1) as process:
+            assert all(process.map(partial(in_fork, policy, decisions), range(8))) and ask(5)
+
+
+def in_fork(policy: OnnxPolicy, decisions: Any, row: int) -> bool:
+    return len(policy.probabilities(decisions.at(np.array([row])))) == 1
+
+
+def test_the_process_of_a_model_ends_with_it() -> None:
+    found = ForeignModel(to_onnx(network(TINY, NetworkPolicy)))
+    process = found._process
+    del found
+    gc.collect()
+    assert process.poll() is not None
 
 
 def test_a_file_of_many_small_parts_is_refused() -> None:
@@ -306,8 +368,8 @@ def test_a_file_of_many_small_parts_is_refused() -> None:
     graph = onnx.helper.make_graph([], "g", [], []).SerializeToString()
     body = graph + b"\x0a\x00" * (20 << 20)
     size = onnx.ModelProto(producer_name="x" * len(body)).SerializeToString()[1 : -len(body)]
-    with pytest.raises(ValueError, match="made of more than 262,144 parts"):
-        OnnxPolicy(TINY, b"\x08\x09\x3a" + size + body)
+    with pytest.raises(ValueError, match="ONNX model"):
+        ForeignModel(b"\x08\x09\x3a" + size + body)
 
 
 @pytest.mark.parametrize(

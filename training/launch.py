@@ -45,8 +45,10 @@ def _fits(config: Config, number: int) -> bool:
 
 
 def launch(arguments: list[str], number: int) -> int:
-    """Run the command `train` with these arguments in `number` processes; return the exit code, or end with it after a
-    signal."""
+    """Run the command `train` with these arguments in `number` processes; return the exit code.
+
+    After a signal, end with it.
+    """
     from torch.distributed.elastic.multiprocessing.api import DefaultLogsSpecs, SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch

@@ -60,7 +60,7 @@ class GradientWorkspace(NamedTuple):
 def _gather_gradient(
     sparse: SparseRows, rows: Int64s, gradient: Any, workspace: GradientWorkspace, out: NDArray[np.float32]
 ) -> None:
-    """out += rows.T @ gradient: some rows at a time are turned into columns, whose sums then stay in registers."""
+    """Add rows.T @ gradient to `out`: some rows at a time become columns, whose sums then stay in registers."""
     starts, entry, value = sparse
     ends, row_of, times = workspace
     for first in range(0, len(rows), AT_ONCE):

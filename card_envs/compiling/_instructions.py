@@ -191,21 +191,6 @@ def some_bits(typing: Any, entries: Any, start: Any, probe: Any) -> Any:
     return types.uint64(entries, types.int64, types.int64), generate
 
 
-@intrinsic
-def set_bits(typing: Any, entries: Any, start: Any, cards: Any, probe: Any) -> Any:
-    """Set the bits of `probe` in the entries that a set names, among 64 contiguous ones from `start` on."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        place, kind = _vector(builder, array, arguments[1])
-        named = builder.neg(_bits_as_entries(builder, arguments[2], 64))
-        added = builder.and_(named, _repeated(builder, builder.trunc(arguments[3], kind.element), kind))
-        builder.store(builder.or_(builder.load(place, align=1), added), place, align=1)
-        return context.get_dummy_value()
-
-    return types.void(entries, types.int64, types.uint64, types.int64), generate
-
-
 @intrinsic(prefer_literal=True)
 def add_tile(  # type: ignore[no-untyped-def]
     typing, weights, entry, value, first, last, sums, column, size

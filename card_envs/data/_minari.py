@@ -17,7 +17,7 @@ from gymnasium import spaces
 from card_envs._files import OLD, clear_leftovers, short_repr
 from card_envs.compare._spread import Executor
 from card_envs.data._plan import Plan, Rows
-from card_envs.envs.aec import observation_space
+from card_envs.envs._observations import ObservationFormat
 
 ROOT = "MINARI_DATASETS_PATH"  # environment variable
 
@@ -89,7 +89,7 @@ def _write(
                 found = minari.create_dataset_from_buffers(
                     dataset_id,
                     episodes,
-                    observation_space=observation_space(plan.game, "observation"),
+                    observation_space=ObservationFormat(plan.game).space(),
                     action_space=spaces.Discrete(plan.game.rules.NUM_ACTIONS),
                     algorithm_name=", ".join(plan.players) or "solver",
                     description=f"{plan.game.title}: {plan.as_dict()}",

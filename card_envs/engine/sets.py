@@ -84,10 +84,3 @@ def some_bits(entries: Int8s, start: int, probe: int) -> Cards:
         if entries[start + k] & probe != 0:
             bits |= ONE << np.uint64(k)
     return bits
-
-
-@instruction
-def set_bits(entries: Int8s, start: int, cards: Cards, probe: int) -> None:
-    """Set the bits of `probe` in the entries that a set names, among 64 contiguous ones from `start` on."""
-    named = np.unpackbits(np.array([cards], np.uint64).view(np.uint8), bitorder="little")
-    entries[start : start + 64].view(np.uint8)[:] |= named * np.uint8(probe)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import operator
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from gymnasium import spaces
@@ -16,6 +16,7 @@ from card_envs.engine._exclusive import Holder, exclusive
 from card_envs.engine._kernels import DEAL_DUE, PAID
 from card_envs.engine._legality import illegal_move
 from card_envs.engine.table import Table
+from card_envs.envs._observations import OBS_KEY, ObsDtype, Observation, ObservationFormat, Observe
 from card_envs.envs._rendering import RENDER_MODES, RenderMode, check_render_mode, drawn, rendered
 from card_envs.episode import RANDOM, Episode
 from card_envs.game import Game, Int8s, bounds
@@ -23,41 +24,10 @@ from card_envs.game import Game, Int8s, bounds
 if TYPE_CHECKING:
     from card_envs.record import GameRecord
 
-Observation: TypeAlias = Any  # [D], or a dict of it and the mask: the argument `observe` decides
-Observe = Literal["dict", "flat"]
-ObsDtype = Literal["int8", "float32"]
-OBS_KEY = "observation"
-
 
 def worst_reward(game: Game, options: Any) -> float:
     """Return the penalty for an illegal move under these options: the worst possible score of one deal."""
     return -1.0 if options.reward == "win" else float(game.rules.WORST_SCORE)
-
-
-def observation_box(game: Game, obs_dtype: ObsDtype) -> spaces.Box:
-    """Return a new space of the observation alone. Raises ValueError for a dtype that it can't have."""
-    check_choice(obs_dtype, ("int8", "float32"), "obs_dtype")
-    low, high = (bound.astype(obs_dtype) for bound in bounds(game.rules.OBS_FIELDS))
-    return spaces.Box(low, high, dtype=low.dtype.type)
-
-
-def observation_space(
-    game: Game, obs_key: str, obs_dtype: ObsDtype = "int8", observe: Observe = "dict"
-) -> spaces.Dict | spaces.Box:
-    """Return a new space of what a seat sees: a dict of observation and mask, or with "flat" the observation alone.
-
-    Raises:
-        ValueError: an unknown layout or dtype, or a key that the observation can't have.
-    """
-    check_choice(observe, ("dict", "flat"), "observe")
-    if not isinstance(obs_key, str) or obs_key == "action_mask":
-        raise ValueError(f'obs_key: expected a name other than "action_mask", got {obs_key!r:.80}')
-    box = observation_box(game, obs_dtype)
-    if observe == "flat":
-        if obs_key != OBS_KEY:
-            raise ValueError(f'obs_key: expected none with observe="flat", which has no dict, got {obs_key!r:.80}')
-        return box
-    return spaces.Dict({obs_key: box, "action_mask": spaces.Box(0, 1, (game.rules.NUM_ACTIONS,), np.int8)})
 
 
 class CardEnv(AECEnv):
@@ -110,11 +80,8 @@ class CardEnv(AECEnv):
         self.possible_agents = [f"player_{seat}" for seat in range(rules.NUM_SEATS)]
         self.agents: list[str] = []
         self._seats = {agent: seat for seat, agent in enumerate(self.possible_agents)}
-        self.observation_spaces = {
-            agent: observation_space(game, obs_key, obs_dtype, observe) for agent in self.possible_agents
-        }
-        self._flat = observe == "flat"
-        self._obs_dtype, self._obs_size = np.dtype(obs_dtype), rules.OBS_SIZE
+        self._format, self._obs_size = ObservationFormat(game, observe, obs_key, obs_dtype), rules.OBS_SIZE
+        self.observation_spaces = {agent: self._format.space() for agent in self.possible_agents}
         self.action_spaces = {agent: spaces.Discrete(rules.NUM_ACTIONS) for agent in self.possible_agents}
         self.state_space = spaces.Box(*bounds(rules.FULL_FIELDS), dtype=np.int8)
         self._table = Table(game, rules.new_state(self.options))
@@ -202,11 +169,7 @@ class CardEnv(AECEnv):
             obs = self._table.observe(seat)
         else:
             self._obs = None  # the caller owns it and may write into it
-        if self._obs_dtype != np.int8:
-            obs = obs.astype(self._obs_dtype)
-        if self._flat:
-            return obs
-        return {self.obs_key: obs, "action_mask": (self._mask if on_turn else self._no_actions).copy()}
+        return self._format.lay_out(obs, self._mask if on_turn else self._no_actions)
 
     def last(self, observe: bool = True) -> Any:
         """Return observation, rewards since its last move, termination, truncation and info of `agent_selection`."""
@@ -357,7 +320,7 @@ class CardEnv(AECEnv):
         return text
 
     def parse_move(self, text: str) -> int:
-        """Return the action for a move in the game's notation, in any spelling that leaves no doubt: `TD`, `10♦`, …
+        """Return the action for a move in the game's notation, in any clear spelling, such as `TD` or `10♦`.
 
         Raises ValueError if it is not a move.
         """

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from card_envs.engine._buffers import check_int
 from card_envs.engine._exclusive import Holder, exclusive
+from card_envs.envs._observations import OBS_KEY, ObsDtype, Observation, Observe
 from card_envs.envs._others import Others, PoolSeat
 from card_envs.envs._rendering import RENDER_MODES, RenderMode, check_render_mode, drawn, rendered
-from card_envs.envs.aec import OBS_KEY, ObsDtype, Observation, Observe, env_with, observation_space
+from card_envs.envs.aec import env_with
 from card_envs.game import Game
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
@@ -108,11 +109,11 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
         self._others = Others(other_players(self.game, opponents, seat), seat)
         check_render_mode(render_mode)
         self.render_mode: RenderMode | None = render_mode
-        self.observation_space = observation_space(self.game, obs_key, obs_dtype, observe)
         self.action_space = spaces.Discrete(rules.NUM_ACTIONS)
         self._env = env_with(
             self.game, options, illegal_move=illegal_move, observe=observe, obs_key=obs_key, obs_dtype=obs_dtype
         )
+        self.observation_space = self._env.observation_spaces[self._env.possible_agents[0]]
         self._holder = Holder()
         self._unseeded = False
         self._begun = False

@@ -21,9 +21,10 @@ from card_envs.engine._exclusive import Holder, exclusive
 from card_envs.engine._legality import check_ints, illegal_move
 from card_envs.engine.batch import BatchEnv
 from card_envs.engine.rng import hash_each, table_keys
+from card_envs.envs._observations import OBS_KEY, ObsDtype, Observation, ObservationFormat, Observe
 from card_envs.envs._others import PoolSeat
 from card_envs.envs._rendering import check_render_mode, rendered
-from card_envs.envs.aec import OBS_KEY, ObsDtype, Observation, Observe, observation_space, worst_reward
+from card_envs.envs.aec import worst_reward
 from card_envs.envs.single_agent import ILLEGAL, Info, LearnersSeat, Opponents, other_players
 from card_envs.game import Int8s, Int64s, play
 from card_envs.games import get_game
@@ -135,9 +136,8 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
             "render_fps": 1,
             "autoreset_mode": self.autoreset_mode,
         }
-        self.single_observation_space = observation_space(self.game, obs_key, obs_dtype, observe)
-        self._obs_key = obs_key if observe == "dict" else None
-        self._obs_dtype = np.dtype(obs_dtype)
+        self._format = ObservationFormat(self.game, observe, obs_key, obs_dtype)
+        self.single_observation_space = self._format.space()
         self.single_action_space = spaces.Discrete(rules.NUM_ACTIONS)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
@@ -154,7 +154,7 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
         self._rng: np.random.Generator | None = None  # of the opponents
 
     def _set_players(self, policies: list[Policy], num_envs: int) -> None:
-        """Number the different policies of the other seats; a pool has a seat for each table."""
+        """Set the different policies of the other seats; a pool has a seat for each table."""
         self._players = list({id(policy): policy for policy in policies}.values())
         self._player_of = np.array([self._players.index(policy) for policy in policies], np.int64)
         pools = {i: policy.pool for i, policy in enumerate(self._players) if isinstance(policy, PoolSeat)}
@@ -399,12 +399,8 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
         """Return copies of the learner's observations and masks at every table."""
         self._observe()
         mask = self._tables.mask
-        return self._laid_out(self._tables.obs, mask), _info(mask.copy(), illegal, np.ones(self.num_envs, np.bool_))
-
-    def _laid_out(self, obs: Int8s, mask: Int8s) -> Observation:
-        """Return copies of observations and masks as `observe` says."""
-        copied = obs.astype(self._obs_dtype)
-        return copied if self._obs_key is None else {self._obs_key: copied, "action_mask": mask.copy()}
+        info = _info(mask.copy(), illegal, np.ones(self.num_envs, np.bool_))
+        return self._format.lay_out(self._tables.obs.copy(), mask), info
 
     def _last_look(self, ended: NDArray[np.bool_], illegal: NDArray[np.bool_]) -> Info:
         """Return the last observation and info of ended episodes, in Gymnasium's layout."""
@@ -412,7 +408,7 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
         obs, nothing = np.empty_like(self._tables.obs[0]), np.zeros_like(self._tables.mask[0])
         for i in np.flatnonzero(ended).tolist():
             self._observe_at(i, obs)
-            final_obs[i] = self._laid_out(obs, nothing)
+            final_obs[i] = self._format.lay_out(obs.copy(), nothing)
         final_info = _info(np.zeros_like(self._tables.mask), illegal, ended)
         return {"final_obs": final_obs, "_final_obs": ended, "final_info": final_info, "_final_info": ended}
 

@@ -70,8 +70,10 @@ def malformed(error: ValidationError) -> Problem:
 
 
 class Request(BaseModel):
-    """A body: only these keys, with exactly these types; but `2.0` is accepted as an int, because some languages write
-    it."""
+    """A body: only these keys, with exactly these types.
+
+    But `2.0` is accepted as an int, because some languages write it.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True)
 

@@ -77,7 +77,7 @@ await turn();
 assert.deepEqual(ended(asked), ["d stopped", "found e", "no f"]);
 assert.ok(!workers[1].isHeld && !workers[1].isStopped);
 
-// Stopped while the worker begins: it is not held for nothing, and answers whoever comes next.
+// Stopped while the worker begins: it is not held for nothing, and answers anyone who comes next.
 thinker = new Thinker();
 asked = ask(thinker, "g");
 await turn();

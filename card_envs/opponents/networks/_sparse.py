@@ -1,7 +1,7 @@
 """Sparse first layers in compiled code: observations are mostly zeros, so only the other entries are summed.
 
 In Back Alley, about 50 of 577 entries are set; summing their weight rows takes a quarter of the time of the dense
-product.
+product. Measured against torch's `embedding_bag`, which does the same, this is 3 to 14 times as fast.
 """
 
 from __future__ import annotations

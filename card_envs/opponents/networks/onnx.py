@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from card_envs._files import read_file, user_path
 from card_envs.game import Game, Rules, layout_digest, total
 from card_envs.opponents.networks._afterstates import NUM_AHEAD, Afterstates, move_fields, move_scale
-from card_envs.opponents.networks._graphs import check_cost, read_model
+from card_envs.opponents.networks._foreign import ForeignModel, load_foreign
 from card_envs.opponents.networks._torch_policy import actor_of, device_of, evaluating
 from card_envs.opponents.networks.policies import (
     ILLEGAL,
@@ -50,13 +50,13 @@ from card_envs.opponents.policy import Decisions
 OPSET, IR_VERSION = 18, 9  # supported by the programs of recent years
 MISSING = "ONNX models need the extra onnx: pip install 'card_envs[onnx]'"
 FLOATS, WHOLE = "tensor(float)", "tensor(int64)"
-MOST_ROWS = 64  # decisions per run of a model; the cost of a run is bounded for this number
+MOST_ROWS = 64  # decisions per run of a model, whose memory and time are limited
 MOVES = ("moves", "lookahead_moves")
 LOOKAHEAD = 1
 
 
 class OnnxPolicy(TrainedPolicy):
-    """Plays by an ONNX model. Only the standard's operators are executed."""
+    """Plays by an ONNX model, which runs in a process of its own, with limits on memory and time."""
 
     architecture: ClassVar[Architecture] = "onnx"
 
@@ -72,9 +72,10 @@ class OnnxPolicy(TrainedPolicy):
             ValueError: not a model, or unsuitable inputs or outputs.
         """
         super().__init__(game, {}, sampled)
-        self._graph = _read(model)
-        self.model = self._graph.SerializeToString(deterministic=True)
-        given = {entry.name: _declared(entry) for entry in _inputs(self._graph.graph)}
+        check_runtime()
+        self._foreign = load_foreign(model)
+        self.model = self._foreign.model
+        given = {name: (kind, shape) for name, kind, shape in self._foreign.inputs}
         wanted = wanted_inputs(game.rules)
         of_moves = set(given) & (set(MOVES) | {"decision", "action"})
         if not {"observation"} <= set(given) <= set(wanted) or len(of_moves) not in (0, 3) or set(MOVES) <= of_moves:
@@ -82,16 +83,14 @@ class OnnxPolicy(TrainedPolicy):
         for name, (kind, shape) in given.items():
             _check_entry("input", name, kind, shape, *wanted[name])
         self._reads = list(given)
-        outputs = {entry.name: _declared(entry) for entry in self._graph.graph.output}
+        outputs = {name: (kind, shape) for name, kind, shape in self._foreign.outputs}
         self._gives = next((name for name in ("probabilities", "logits") if name in outputs), "")
         if not self._gives:
             raise ValueError(f"ONNX model: outputs {', '.join(outputs)}: expected probabilities or logits")
         kind, shape = outputs[self._gives]
         _check_entry("output", self._gives, kind, shape, FLOATS, [None, game.rules.NUM_ACTIONS])
-        self._affordable: set[tuple[int, int]] = set()
         for rows in (1, MOST_ROWS):
-            self._check_cost(rows, rows * game.rules.NUM_ACTIONS)
-        self._session = _session(self.model)
+            self._try(rows)
 
     @property
     def num_entries(self) -> int:
@@ -113,12 +112,8 @@ class OnnxPolicy(TrainedPolicy):
         fed = {"observation": inputs["obs"].astype(np.float32), "action_mask": mask.astype(np.float32)}
         if self.reads_moves:
             fed |= dense_moves(self.game.rules, inputs)
-        self._check_cost(len(mask), len(inputs.get("action", ())))
-        try:
-            answers = self._session.run([self._gives], {name: fed[name] for name in self._reads})[0]
-        except Exception as error:  # the library's exceptions have no common class
-            raise ValueError(f"ONNX model: {error}") from None
-        if answers.shape != mask.shape or not np.isfinite(answers[mask != 0]).all():
+        answers = self._foreign.run(self._gives, {name: fed[name] for name in self._reads}, mask.shape)
+        if not np.isfinite(answers[mask != 0]).all():
             raise ValueError(f"ONNX model: {self._gives}: expected finite numbers of shape {mask.shape}")
         if self._gives == "probabilities":
             answers = np.log(np.maximum(answers, np.finfo(np.float32).tiny))
@@ -127,21 +122,18 @@ class OnnxPolicy(TrainedPolicy):
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.game, self.model, self.sampled)
 
-    def _check_cost(self, decisions: int, moves: int) -> None:
-        """Raise ValueError if a run of this size costs too much or does not return a row for each decision."""
-        if (decisions, moves) in self._affordable:
-            return
-        counts = dict.fromkeys(("observation", "action_mask"), decisions)
-        wanted = wanted_inputs(self.game.rules)
-        inputs = {
-            name: [counts.get(name, moves) if size is None else size for size in wanted[name][1]]
-            for name in self._reads
+    def _try(self, rows: int) -> None:
+        """Raise ValueError if a run of that many decisions, with all actions legal, fails or takes too much."""
+        rules, actions = self.game.rules, self.game.rules.NUM_ACTIONS
+        moves = np.ones((rows * actions, total(move_fields(rules))), np.float32)
+        fed: Inputs = {
+            "observation": np.ones((rows, rules.OBS_SIZE), np.float32),
+            "action_mask": np.ones((rows, actions), np.float32),
+            **dict.fromkeys(MOVES, moves),
+            "decision": np.repeat(np.arange(rows), actions),
+            "action": np.tile(np.arange(actions), rows),
         }
-        shape = check_cost(self._graph, inputs).get(self._gives)
-        if shape != [decisions, self.game.rules.NUM_ACTIONS]:
-            expected = f"[{decisions}, {self.game.rules.NUM_ACTIONS}]"
-            raise ValueError(f"ONNX model: output {self._gives}: expected the shape {expected}, got {shape}")
-        self._affordable.add((decisions, moves))
+        self._foreign.run(self._gives, {name: fed[name] for name in self._reads}, (rows, actions))
 
 
 def model_file(path: str | Path, limit: int) -> bytes:
@@ -156,42 +148,9 @@ def model_file(path: str | Path, limit: int) -> bytes:
         OSError: it can't be read.
     """
     path = user_path(path)
+    check_runtime()
     model = read_file(path, limit)
-    return bytes(_read(model, path.parent, limit - len(model)).SerializeToString(deterministic=True))
-
-
-def _read(model: bytes, folder: Path | None = None, limit: int = 0) -> Any:
-    """Return a model, checked. Raises ValueError."""
-    try:
-        return read_model(model, folder, limit)
-    except ImportError:
-        raise ValueError(MISSING) from None
-
-
-def _declared(entry: Any) -> tuple[str, list[int | str]]:
-    """Return the declared type and sizes of a model's input or output."""
-    from onnx import TensorProto
-
-    kind = entry.type.tensor_type
-    shape = [dim.dim_value if dim.HasField("dim_value") else dim.dim_param for dim in kind.shape.dim]
-    names = {TensorProto.FLOAT: FLOATS, TensorProto.INT64: WHOLE}
-    return names.get(kind.elem_type, f"type {kind.elem_type}"), shape
-
-
-def _session(model: bytes) -> Any:
-    """Return a single-threaded session for a checked model. Raises ValueError."""
-    try:
-        import onnxruntime
-    except ImportError:
-        raise ValueError(MISSING) from None
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 4
-    options.add_session_config_entry("session.load_model_format", "ONNX")  # not guessed from the first bytes
-    try:
-        return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    except Exception as error:
-        raise ValueError(f"ONNX model: {error}") from None
+    return ForeignModel(model, path.parent, limit - len(model)).model
 
 
 def wanted_inputs(rules: Rules) -> dict[str, tuple[str, list[int | None]]]:
@@ -321,8 +280,10 @@ def to_onnx(policy: TrainedPolicy) -> bytes:
 
 
 def inputs_read(model: bytes) -> list[str]:
-    """Return the names of an ONNX model's inputs. Raises ValueError: not a model, or the extra `onnx` is missing."""
-    return [entry.name for entry in _inputs(_read(model).graph)]
+    """Return the names of the inputs of a model that `to_onnx` made."""
+    import onnx
+
+    return [entry.name for entry in _inputs(onnx.load_model_from_string(model).graph)]
 
 
 def _inputs(graph: Any) -> list[Any]:
@@ -414,6 +375,12 @@ def _cause(error: BaseException) -> str:
         error = error.__cause__ or error.__context__ or error
     line = next((line for line in str(error).splitlines() if line.strip()), "")
     return f"{type(error).__name__}: {line.strip():.200}" if not isinstance(error, ValueError) else f"{line:.200}"
+
+
+def check_runtime() -> None:
+    """Raise ValueError if what runs models is missing."""
+    if not all(importlib.util.find_spec(name) for name in ("onnx", "onnxruntime")):
+        raise ValueError(MISSING)
 
 
 def check_installed() -> None:
