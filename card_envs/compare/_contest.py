@@ -95,7 +95,7 @@ def taken_apart(contest: Contest, phase: str, other: str) -> dict[str, Contest]:
         ValueError: the game has no such phase, or a player already combines two.
     """
     phase_actions(contest.game, phase)
-    rest = " and ".join(name for name in contest.game.phases if name != phase)
+    rest = " and ".join(name for name in contest.game.view.PHASES if name != phase)
     here, elsewhere = frames(phase, other, contest.names)
     return {phase: replace(contest, frame=here), rest: replace(contest, frame=elsewhere)}
 

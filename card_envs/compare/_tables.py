@@ -15,7 +15,20 @@ from card_envs.engine._buffers import INT8, check_seats, checked
 from card_envs.engine._cost import work_time
 from card_envs.engine._dealing import deal_next
 from card_envs.engine.rng import table_keys
-from card_envs.game import Game, Int8s, Int64s, State, UInt64s, greedy, legal, play, random_move, trivial, update_stats
+from card_envs.game import (
+    Game,
+    Int8s,
+    Int64s,
+    State,
+    UInt64s,
+    greedy,
+    legal,
+    play,
+    random_move,
+    total,
+    trivial,
+    update_stats,
+)
 from card_envs.opponents.policy import Policy, decisions_at, hide_seed
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 
@@ -101,8 +114,8 @@ class Ledger(NamedTuple):
         moves: [B, P] number of moves of each player.
         rewards: [B, S] sums of rewards.
         log: [B, L] the moves of each episode; a table whose row is full waits. L is 0 where they are not kept.
-        counts: [N, P, num_stats] `update_stats` of each player's seats, summed over deals; B / N consecutive tables
-            share a row.
+        counts: [N, P, entries of STATS] `update_stats` of each player's seats, summed over deals; B / N consecutive
+            tables share a row.
     """
 
     moves: Int64s
@@ -286,7 +299,7 @@ def _blank_ledger(game: Game, num_tables: int, num_players: int, num_rows: int, 
         np.zeros((num_tables, num_players), np.int64),
         np.zeros((num_tables, game.rules.NUM_SEATS)),
         np.full((num_tables, log_size), -1, np.int16),
-        np.zeros((num_rows, num_players, game.num_stats), np.int64),
+        np.zeros((num_rows, num_players, total(game.rules.STATS)), np.int64),
     )
 
 

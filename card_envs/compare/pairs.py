@@ -176,7 +176,7 @@ class Match:
     @property
     def deals_per_episode(self) -> int:
         """Scored deals in an episode, 1 if that is open."""
-        return self.game.num_deals(self.game.rules.new_state(self.game.validated(self.options)))
+        return self.game.view.num_deals(self.game.rules.new_state(self.game.validated(self.options)))
 
     def play(self, numbers: NDArray[np.int64], watch: Watch | None = None) -> Part:
         """Play every pairing (in a solitaire: policy) on the deals with these numbers; `watch` as in `play_out`."""

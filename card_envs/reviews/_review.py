@@ -188,7 +188,7 @@ class Review:
         seats = sorted({move.seat for move in self.moves})
         summaries = {str(seat): {name: asdict(part) for name, part in self.phases(seat).items()} for seat in seats}
         about = {"game": self.game.name, "version": self.game.version, "judge": self.judge}
-        about |= {"unit": self.game.margin_unit, "games": self.games, "sides": self.sides}
+        about |= {"unit": self.game.view.MARGIN_UNIT, "games": self.games, "sides": self.sides}
         about |= {"decisions": self.total, "stopped": len(self.moves) < self.total}
         about |= {"phases": {name: asdict(part) for name, part in self.phases().items()}, "seats": summaries}
         whole: dict[str, Any] = finite(about | {"moves": [asdict(move) for move in self.moves]})
@@ -228,7 +228,7 @@ class ReviewTask:
     def _reviewed(self, one: Position, best: np.int64, cost: np.float64, error: np.float64) -> ReviewedMove:
         game, state, view = self.game, one.state, self.game.view
         third = THIRDS[min(2, 3 * one.number // one.length)]
-        phase = next((name for name, actions in game.phases.items() if one.action in actions), third)
+        phase = next((name for name, actions in game.view.PHASES.items() if one.action in actions), third)
         played, better = (view.move_text(state, action) for action in (one.action, int(best)))
         seat = int(state["seat"])
         return ReviewedMove(
