@@ -169,7 +169,7 @@ class SelfPlay(Algorithm):
         like = checkpoint.of_module(self.actor)
         pool = [checkpoint.below(f"pool{i}", arrays) for i in range(facts["pool_snapshots"])]
         self.pool.snapshots = [
-            checkpoint.tensors(checkpoint.checked(snapshot, like, f"pool{i}")) for i, snapshot in enumerate(pool)
+            checkpoint.tensors(checkpoint.check_arrays(snapshot, like, f"pool{i}")) for i, snapshot in enumerate(pool)
         ]
         self.updates = facts["updates"]
         if own is None:  # what the processes remember of tables and streams fits no other number of them

@@ -229,7 +229,7 @@ class TemporalDifferences(Algorithm):
         deals = facts.get("deals")
         if type(deals) is not int or not 0 <= deals < 1 << 62:
             raise ValueError(f"deals: expected a number, got {deals!r}")
-        checkpoint.checked(arrays, self.learner._asdict(), "td")
+        checkpoint.check_arrays(arrays, self.learner._asdict(), "td")
         if (arrays["sizes"] < 0).any():
             raise ValueError("td/sizes: expected no negative numbers")
         for name, array in arrays.items():
