@@ -139,7 +139,7 @@ def games(name: Annotated[str | None, typer.Argument(help="show this game's opti
         about += f"observation of {rules.OBS_SIZE}; pettingzoo id {game.id}"
         console.print(Text.assemble((game.name, "bold"), about))
         sheet = Sheet(box=None, padding=(0, 0, 0, 2))
-        strength = "deals won" if game.is_solitaire else f"{game.margin_unit} over greedy"
+        strength = "deals won" if game.is_solitaire else f"{game.view.MARGIN_UNIT} over greedy"
         for column in ("opponent", "", strength, "a move"):
             sheet.add_column(column, no_wrap=bool(column))
         for short in opponent_names(game):
@@ -247,7 +247,7 @@ def review(
     with Executor(processes, ray) as workers:
         reviews, stopped = command.judge_all({f"judged by {by}": work}, workers, console)
     (found,) = reviews.values()
-    title = f"{game.title}: {len(found.moves)} of {found.total} decisions, judged by {by}, in {game.margin_unit}"
+    title = f"{game.title}: {len(found.moves)} of {found.total} decisions, judged by {by}, in {game.view.MARGIN_UNIT}"
 
     def show() -> None:
         console.print(command.sheet_of(title, {record.name: found}, by_seat=True))
@@ -376,7 +376,7 @@ def rules(
         console.out(game.rules_page.read_text(encoding="utf-8"), highlight=False)
         return
     console.out(f"{game.short_rules}\n", highlight=False)
-    for code, meaning in game.legend:
+    for code, meaning in game.view.LEGEND:
         say(f"{code}: {meaning}")
 
 
@@ -473,7 +473,7 @@ def advise(
         else:
             sheet.add_row(one.move, f"{one.probability:.3f}")
     if searched:
-        sheet.caption = f"estimates, in {game.margin_unit}"
+        sheet.caption = f"estimates, in {game.view.MARGIN_UNIT}"
     figures = {"game": game.name, "opponent": opponent, "seed": seed, "moves": [one._asdict() for one in advices]}
     deliver(figures, json_file, lambda: console.print(sheet))
 

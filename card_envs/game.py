@@ -583,11 +583,6 @@ class Game:
         """True if there is only one side."""
         return self.num_sides == 1
 
-    @property
-    def phases(self) -> Mapping[str, range]:
-        """Kinds of decision, by the range of their actions; empty if there is only one kind."""
-        return self.view.PHASES
-
     @cached_property
     def move_texts(self) -> tuple[str, ...]:
         """All texts of moves; `text_index` says which of them an action has."""
@@ -648,51 +643,6 @@ class Game:
         own = dict(self.bot.PRESETS)
         return own if "strong" in own else {"strong": STRONG, **own}
 
-    @property
-    def stats(self) -> tuple[Stat, ...]:
-        """The statistics that `update_stats` counts."""
-        return self.rules.STATS
-
-    @property
-    def num_stats(self) -> int:
-        """The number of entries of these statistics."""
-        return total(self.stats)
-
-    @property
-    def rates(self) -> tuple[Rate, ...]:
-        """The ratios of statistics that comparisons show."""
-        return self.view.RATES
-
-    @property
-    def margin_unit(self) -> str:
-        """The unit of `score_margin`, and so of the estimates of searches."""
-        return self.view.MARGIN_UNIT
-
-    @property
-    def legend(self) -> tuple[tuple[str, str], ...]:
-        """The parts of moves, each with its meaning."""
-        return self.view.LEGEND
-
-    @property
-    def choices(self) -> tuple[Choice, ...]:
-        """The options that people are offered, in words; empty if the game has no words for them."""
-        return self.view.CHOICES
-
-    @property
-    def goal(self) -> str:
-        """The goal of the game, in a sentence."""
-        return self.view.GOAL
-
-    @property
-    def minutes(self) -> int:
-        """Minutes that an episode with the default options takes a person; 0 if unknown."""
-        return self.view.MINUTES
-
-    @property
-    def questions(self) -> tuple[Question, ...]:
-        """Questions for the seat to move; the first that fits a position is asked."""
-        return self.view.QUESTIONS
-
     @cached_property
     def input_fields(self) -> tuple[Field, ...]:
         """The fields of a network's input: the observation, then which actions are legal, which says a lot."""
@@ -701,22 +651,14 @@ class Game:
     @cached_property
     def rate_entries(self) -> Int64s:
         """The entries of the numerator and the denominator of each rate, int64 [R, 2]."""
-        start = offsets(self.stats)
-        several = {count.name for count in self.stats if count.size > 1}
+        start = offsets(self.rules.STATS)
+        several = {count.name for count in self.rules.STATS if count.size > 1}
 
         def entry(name: str, case: int) -> int:
             return int(getattr(start, name)) + (case if name in several else 0)
 
-        pairs = [(entry(rate.counted, rate.entry), entry(rate.per, rate.entry)) for rate in self.rates]
+        pairs = [(entry(rate.counted, rate.entry), entry(rate.per, rate.entry)) for rate in self.view.RATES]
         return np.array(pairs, np.int64).reshape(-1, 2)
-
-    def event_text(self, state: State, action: int, names: Sequence[str]) -> str:
-        """Return what else a legal action brings about that all see; often nothing."""
-        return self.view.event_text(state, action, names)
-
-    def num_deals(self, state: State) -> int:
-        """Return the number of scored deals in an episode, 1 if that is open."""
-        return self.view.num_deals(state)
 
     def outcomes(self, states: States) -> tuple[NDArray[np.str_], Int64s]:
         """Return why the episodes of [B] states ended: reasons [B], and scores [B, S]."""

@@ -46,7 +46,7 @@ def events_of(episode: Episode, action: int, names: Sequence[str]) -> list[Event
     """Return a move about to be played, and what else it brings about that all see. `names` are those of the seats."""
     state = episode.table.state
     move = Event(names[episode.table.seat], episode.game.view.move_text(state, action))
-    happened = episode.game.event_text(state, action, names)
+    happened = episode.game.view.event_text(state, action, names)
     return [move, Event("", happened)] if happened else [move]
 
 
@@ -101,7 +101,7 @@ def hint_text(game: Game, name: str, ranked: Sequence[ActionValue]) -> str:
         rest = f"   (the other {len(ranked) - len(likely)}: less than 1%)" if len(likely) < len(ranked) else ""
         return lines_of(f"{name} would play: " + "   ".join(likely) + rest, 4)
     best, *others = ranked
-    expects = f", expecting about {best.margin:+z.1f} {game.margin_unit}" if best.worlds else ""
+    expects = f", expecting about {best.margin:+z.1f} {game.view.MARGIN_UNIT}" if best.worlds else ""
     lines = [lines_of(f"{name} would play {best.move}{expects}. The others, compared with it:", 4)]
     for one in others[:MOST_OTHERS]:
         parts = [f"{one.difference:+z.1f}"] * bool(one.worlds) + [why_not(best, one)]
@@ -113,8 +113,8 @@ def hint_text(game: Game, name: str, ranked: Sequence[ActionValue]) -> str:
 
 def legend_text(game: Game) -> str:
     """Return what the codes of moves mean, a line each."""
-    width = max((len(code) for code, _ in game.legend), default=0)
-    lines = [lines_of(f"  {code:{width}}  {meaning}", width + 4) for code, meaning in game.legend]
+    width = max((len(code) for code, _ in game.view.LEGEND), default=0)
+    lines = [lines_of(f"  {code:{width}}  {meaning}", width + 4) for code, meaning in game.view.LEGEND]
     return "\n".join(["What the moves mean:", *lines, ""]) if lines else ""
 
 
@@ -124,7 +124,7 @@ def options_text(game: Game, options: Mapping[str, Any]) -> str:
     unusual = []
     for name, value in options.items():
         if value != usual[name]:
-            choices = [one for one in game.choices if one.option == name]
+            choices = [one for one in game.view.CHOICES if one.option == name]
             words = [f"{one.title.lower()}: {said}" for one in choices for known, said in one.values if known == value]
             unusual += words or [f"{name}: {json.dumps(value)} ({meant[name].description})"]
     return lines_of(f"Options of this game: {'; '.join(unusual)}.") if unusual else ""

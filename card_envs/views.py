@@ -30,14 +30,14 @@ Version = Annotated[Literal[1], Field(description="version of the format of view
 def in_words(game: Game) -> dict[str, Any]:
     """Return what a page for people says about a game besides its views, ready for JSON."""
     return {
-        "goal": game.goal,
-        "minutes": game.minutes,
-        "questions": [[text, list(moves)] for text, moves in game.questions],
-        "margin_unit": game.margin_unit,
-        "legend": [list(entry) for entry in game.legend],
+        "goal": game.view.GOAL,
+        "minutes": game.view.MINUTES,
+        "questions": [[text, list(moves)] for text, moves in game.view.QUESTIONS],
+        "margin_unit": game.view.MARGIN_UNIT,
+        "legend": [list(entry) for entry in game.view.LEGEND],
         "choices": [
             {"option": option, "title": title, "values": [list(entry) for entry in values]}
-            for option, title, values in game.choices
+            for option, title, values in game.view.CHOICES
         ],
     }
 

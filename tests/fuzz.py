@@ -222,7 +222,7 @@ def checkpoints(game: Game, rng: random.Random) -> Iterator[Attempt]:
                         given = mutated(facts, rng)
                     else:
                         change_arrays(changed, rng)
-                    path.write_bytes(checkpoint.packed(changed, given))
+                    path.write_bytes(checkpoint.pack(changed, given))
                 kept.unlink(missing_ok=True)
 
                 def attempt(run: Run = trained) -> None:

@@ -496,7 +496,7 @@ def test_tallies_are_what_replayed_games_show(game: Game, tmp_path: Path) -> Non
     recount = facts_of(game).recount
     contest = Contest(game, ("greedy", "random"), 7, tuple(short_options(game).items()))
     save_records(contest, 1024, 32, tmp_path)  # the first 32 pairs
-    expected: Any = {(ratio.row, ratio.column): np.zeros((2, 2)) for ratio in game.rates}
+    expected: Any = {(ratio.row, ratio.column): np.zeros((2, 2)) for ratio in game.view.RATES}
     for file in tmp_path.iterdir():
         record = GameRecord.load(file)
         env = replay(record, 0)
@@ -721,9 +721,9 @@ def test_pictures(game: Game, tmp_path: Path) -> None:
         assert file.read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("game", [game for game in GAMES.values() if game.phases], ids=lambda game: game.name)
+@pytest.mark.parametrize("game", [game for game in GAMES.values() if game.view.PHASES], ids=lambda game: game.name)
 def test_a_phase_apart(game: Game, tmp_path: Path) -> None:
-    phase, *others = game.phases
+    phase, *others = game.view.PHASES
     rest = " and ".join(others)
     options = [word for name, value in short_options(game).items() for word in ("-o", f"{name}={json.dumps(value)}")]
     words = ("compare", game.name, "greedy", "trivial", "--pairs", 40, "--apart", phase, "--with", "trivial")

@@ -63,7 +63,7 @@ def test_options_are_validated_and_documented(game: Game) -> None:
         assert state.over and state.needs_deal
         found, given_options = game.view.options_of(state), game.validated(options)
         assert found == given_options, f"options_of: {found} of a state made with {given_options}"
-        assert game.num_deals(state) >= 1
+        assert game.view.num_deals(state) >= 1
     for name, field in described(game.options).items():
         assert field.description
         with pytest.raises(ValueError, match=name):
@@ -252,7 +252,7 @@ def test_looking_changes_nothing(game: Game) -> None:
 
 
 def test_every_decision_is_of_one_phase(game: Game) -> None:
-    phases = game.phases
+    phases = game.view.PHASES
     assert sum(len(actions) for actions in phases.values()) in (0, game.rules.NUM_ACTIONS)
     if not phases:
         return

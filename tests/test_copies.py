@@ -53,7 +53,7 @@ def all_players(game: Game, folder: Path) -> list[Opponent]:
         f"search:4,prior={folder / 'mine'}",
         "tests.conftest:FirstLegal",
     ]
-    names += [f"{phase}=greedy+{folder / 'mine'}" for phase in game.phases]
+    names += [f"{phase}=greedy+{folder / 'mine'}" for phase in game.view.PHASES]
     players = [load_opponent(name, game) for name in names]
     try:
         from card_envs.opponents.networks.onnx import OnnxPolicy, to_onnx

@@ -166,7 +166,7 @@ def rating_of_first(wins: NDArray[np.float64]) -> Estimate:
 def test_coverage_of_games(game: Game) -> None:
     """Episodes as they are, or where they have several deals, single ones and between two players whole ones."""
     rivals = [name for name in ("trivial", "small") if name in quick_opponents(game)]
-    single, whole = (game.num_deals(game.rules.new_state(game.validated(of))) for of in (short_options(game), {}))
+    single, whole = (game.view.num_deals(game.rules.new_state(game.validated(of))) for of in (short_options(game), {}))
     options = short_options(game) if single < whole else {}
     for rival in rivals:
         check_figures(game, ("greedy", rival), options)

@@ -135,7 +135,7 @@ def test_searches_play_the_same_when_their_values_are_kept() -> None:
 
 def players_with_values(game: Game) -> list[str]:
     """Players that have values of some decisions, and play others in another way."""
-    mixed = [f"{phase}=random+{SEARCH}" for phase in game.phases]
+    mixed = [f"{phase}=random+{SEARCH}" for phase in game.view.PHASES]
     return [*mixed, "search:4,moves=turn"]
 
 
@@ -163,7 +163,7 @@ class Sampling(ScriptedPolicy):
 
 @pytest.mark.parametrize("name", [f"{__name__}:Sampling", f"bidding={__name__}:Sampling+greedy"])
 def test_a_policy_that_draws_is_recorded_as_it_plays(game: Game, name: str) -> None:
-    name = name.replace("bidding", next(iter(game.phases), "")).removeprefix(f"={__name__}:Sampling+")
+    name = name.replace("bidding", next(iter(game.view.PHASES), "")).removeprefix(f"={__name__}:Sampling+")
     plan = Plan(game, (name,), 2, options=tuple(short_options(game).items()), values=True)
     assert plan.play(range(2)).action.tolist() == dataclasses.replace(plan, values=False).play(range(2)).action.tolist()
 

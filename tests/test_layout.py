@@ -50,10 +50,10 @@ def test_offsets_are_read_by_name(game: Game) -> None:
 
 
 def test_ratios_name_counts(game: Game) -> None:
-    assert game.rate_entries.shape == (len(game.rates), 2)
-    for ratio, entries in zip(game.rates, game.rate_entries):
-        assert all(0 <= entry < game.num_stats for entry in entries)
-        sizes = {count.name: count.size for count in game.stats}
+    assert game.rate_entries.shape == (len(game.view.RATES), 2)
+    for ratio, entries in zip(game.view.RATES, game.rate_entries):
+        assert all(0 <= entry < total(game.rules.STATS) for entry in entries)
+        sizes = {count.name: count.size for count in game.rules.STATS}
         assert 0 <= ratio.entry < max(sizes[ratio.counted], sizes[ratio.per])
 
 
@@ -61,5 +61,5 @@ def test_ratios_of_several_entries() -> None:
     fresh = Game("counted", "Counted", HIGH_CARD.package)
     fresh.rules.STATS = (Stat("deals"), Stat("bids", 14), Stat("made", 14))
     fresh.view.RATES = Rate("", "", "bids", per="deals", entry=3), Rate("", "", "made", per="bids", entry=3)
-    assert fresh.num_stats == 29
+    assert total(fresh.rules.STATS) == 29
     assert fresh.rate_entries.tolist() == [[4, 0], [18, 4]]

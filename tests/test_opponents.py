@@ -294,7 +294,7 @@ def test_names_do_not_depend_on_the_working_directory(
     game: Game, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever folders are there, a registered name is the registered opponent, also as a part of others."""
-    phased = [f"{phase}={name}+{name}" for phase in game.phases for name in opponent_names(game)]
+    phased = [f"{phase}={name}+{name}" for phase in game.view.PHASES for name in opponent_names(game)]
     names = [*opponent_names(game), *phased, *(f"search:4,{part}=greedy" for part in ("prior", "rollout"))]
     names += [f"{game.name}/{name}" for name in names]
     before = {name: content(load_opponent(name, game)) for name in names}
@@ -393,7 +393,7 @@ def test_wrong_names(name: str, game: str | None, said: str) -> None:
 # What a policy sees
 
 
-WITH_PHASES = [(game, phase) for game in GAMES.values() for phase in game.phases]
+WITH_PHASES = [(game, phase) for game in GAMES.values() for phase in game.view.PHASES]
 
 
 @pytest.mark.parametrize(("game", "phase"), WITH_PHASES, ids=lambda value: getattr(value, "name", value))
@@ -404,7 +404,7 @@ def test_a_player_made_of_two(game: Game, phase: str) -> None:
     both = load_opponent(f"{game.name}/{phase}=greedy+trivial")
     assert both.game is game
     rng = np.random.default_rng(0)
-    inside = (decisions.mask[:, game.phases[phase]] != 0).any(axis=1)
+    inside = (decisions.mask[:, game.view.PHASES[phase]] != 0).any(axis=1)
     assert 0 < inside.sum() < len(states)
     expected = np.where(inside, greedy.act(decisions, rng), trivial.act(decisions, rng))
     assert not np.array_equal(expected, greedy.act(decisions, rng))

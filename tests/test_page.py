@@ -274,11 +274,11 @@ def option_words(page: Any, game: Game) -> list[str]:
 
 def said_of_options(game: Game) -> list[str]:
     """Return the same from the game itself."""
-    return ["".join([title, *(words for _, words in values)]) for _, title, values in game.choices]
+    return ["".join([title, *(words for _, words in values)]) for _, title, values in game.view.CHOICES]
 
 
 def test_options_are_in_words(page: Any, game: Game) -> None:
-    if not game.choices:
+    if not game.view.CHOICES:
         pytest.skip("its options have no words")
     assert option_words(page, game) == said_of_options(game)
 
@@ -510,7 +510,7 @@ def assert_compared(page: Any, game: Game, moves: list[dict[str, Any]]) -> None:
     assert [move for move, _ in shown] == [one["move"] for one in moves]
     if len(moves) == 1:
         return
-    assert shown[0][1] == "advised" and game.margin_unit.partition(" (")[0] in page.inner_text("#status")
+    assert shown[0][1] == "advised" and game.view.MARGIN_UNIT.partition(" (")[0] in page.inner_text("#status")
     for one, (_, small) in zip(moves[1:], shown[1:], strict=True):
         if one["dropped"] or not one["worlds"]:
             assert small == ("dropped" if one["dropped"] else "not tried")
@@ -708,10 +708,10 @@ def test_the_rules_and_the_codes_of_moves_are_there_to_read(page: Any, game: Gam
     page.click("#help")
     page.wait_for_selector("#rules:has-text('The rules')")
     text = page.inner_text("#rules")
-    assert game.title in text and all(code in text and meaning in text for code, meaning in game.legend)
-    parts = (game.goal, game.short_rules.partition(" ")[0], "Hints", "The rules in full", "How moves are written")
+    assert game.title in text and all(code in text and meaning in text for code, meaning in game.view.LEGEND)
+    parts = (game.view.GOAL, game.short_rules.partition(" ")[0], "Hints", "The rules in full", "How moves are written")
     places = [text.index(part) for part in parts]
-    assert game.goal and game.short_rules and places == sorted(places)
+    assert game.view.GOAL and game.short_rules and places == sorted(places)
     assert "layout:" not in text and "**" not in text and "## " not in text  # it is for players, and no Markdown
     page.click("#rules button")
     assert not page.is_visible("#rules")
@@ -741,9 +741,9 @@ def test_options_are_put_in_the_words_of_the_game(page: Any, game: Game) -> None
     page.check(f"input[value={game.name}]")
     page.click("#more > summary")
     text = page.inner_text("#options")
-    for choice in game.choices:
+    for choice in game.view.CHOICES:
         assert choice.title in text and all(words in text for _, words in choice.values)
-    assert page.locator("#options select").count() == (len(game.choices) or len(vars(game.options())))
+    assert page.locator("#options select").count() == (len(game.view.CHOICES) or len(vars(game.options())))
 
 
 @pytest.mark.mechanics
@@ -751,8 +751,8 @@ def test_options_are_put_in_the_words_of_the_game(page: Any, game: Game) -> None
 def test_the_start_says_what_games_and_opponents_are(page: Any, game: Game, request: pytest.FixtureRequest) -> None:
     label = page.locator(f"#games label:has([value={game.name}])")
     seats = game.rules.NUM_SEATS
-    words = (game.title, f"{seats} player", f"about {game.minutes} minute", game.goal)
-    assert game.minutes and game.goal and all(part in label.inner_text() for part in words)
+    words = (game.title, f"{seats} player", f"about {game.view.MINUTES} minute", game.view.GOAL)
+    assert game.view.MINUTES and game.view.GOAL and all(part in label.inner_text() for part in words)
     assert label.locator("img").evaluate("(one) => one.complete && one.naturalWidth > 100")
     page.check(f"input[value={game.name}]")
     shot(page, "start", game.name, request.node.callspec.params["page"])
@@ -767,7 +767,7 @@ def test_questions_stand_beside_the_answers(page: Any, game: Game) -> None:
     """In the game's words."""
     sit_down(page, game, short_options(game))
     legal = list(gestures(page))
-    fitting = [text for text, moves in game.questions if not moves or set(moves) & set(legal)]
+    fitting = [text for text, moves in game.view.QUESTIONS if not moves or set(moves) & set(legal)]
     assert page.inner_text("#question") == fitting[0]
     question, moves = page.locator("#question").bounding_box(), page.locator("#moves").bounding_box()
     assert 0 <= moves["y"] - question["y"] - question["height"] < 20

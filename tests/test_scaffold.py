@@ -25,7 +25,7 @@ from card_envs.scaffold._check import OWN_TESTS, check
 from card_envs.scaffold._checks import tested, trial
 from card_envs.scaffold._checks.places import check_rule_tests
 from card_envs.scaffold._checks.sources import Sources, read_sources
-from card_envs.scaffold._new_game import REGISTRY, NewGame, new_game, next_steps, plan, registered
+from card_envs.scaffold._new_game import REGISTRY, NewGame, new_game, next_steps, plan, register_game
 from tests.test_processes import children, is_running, started, wait_until
 
 ROOT = Path(__file__).parents[1]
@@ -202,13 +202,13 @@ def test_the_registry_stays_in_order() -> None:
     text = (ROOT / REGISTRY).read_text()
     names = re.findall(r"(\w+)\.GAME,", text)
     for name in ("zanzibar", "aces", *(f"a_game_with_a_long_name_{number}" for number in range(5))):
-        text = registered(text, name)
+        text = register_game(text, name)
         names.append(name)
     assert re.findall(r"(\w+)\.GAME,", text) == sorted(names)
     (imports,) = re.findall(r"^from card_envs.games import \((.*?)\)$", text, re.MULTILINE | re.DOTALL)
     assert imports.replace(",", "").split() == sorted(names)
     with pytest.raises(ValueError, match="add aces there yourself"):
-        registered("GAMES = {}", "aces")
+        register_game("GAMES = {}", "aces")
 
 
 # Faulty games

@@ -369,7 +369,7 @@ def test_advice_from_a_view(game: Game, tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert json.loads(out.read_text())["moves"] == [one._asdict() for one in advices]
     heads = " ".join(result.output.split())
-    assert "against" in heads and f"in {game.margin_unit}" in heads
+    assert "against" in heads and f"in {game.view.MARGIN_UNIT}" in heads
     greedy = CliRunner().invoke(app, [*command[:3], "--opponent", "greedy"])
     assert greedy.exit_code == 0 and "probability" in greedy.output
 

@@ -190,14 +190,14 @@ def test_a_game_is_told_in_words(game: Game, client: TestClient) -> None:
     listed = client.get("/v1/games?picture=tall").json()["games"]
     (told,) = [one for one in listed if one["name"] == game.name]
     assert told["picture"].startswith("<svg") and "picture" not in client.get("/v1/games").json()["games"][0]
-    assert told["margin_unit"] == game.margin_unit
-    assert told["goal"] == game.goal and told["minutes"] == game.minutes
+    assert told["margin_unit"] == game.view.MARGIN_UNIT
+    assert told["goal"] == game.view.GOAL and told["minutes"] == game.view.MINUTES
     for text, moves in told["questions"]:
         assert text and set(moves) <= set(game.move_texts)
     assert not told["questions"] or told["questions"][-1][1] == []  # one fits every position
     assert list(told["about_opponents"]) == told["opponents"]
     assert told["about_opponents"]["search:64"].startswith("searches 64 possible worlds")
-    assert told["legend"] == [list(entry) for entry in game.legend]
+    assert told["legend"] == [list(entry) for entry in game.view.LEGEND]
     for choice in told["choices"]:
         found = [getattr(game.validated({choice["option"]: value}), choice["option"]) for value, _ in choice["values"]]
         assert found[0] == getattr(game.options(), choice["option"])

@@ -152,7 +152,7 @@ def test_rules_and_hints(page: Any, game: Game) -> None:
     page.click("#help")
     page.wait_for_selector("#rules:has-text('The rules')")
     text = page.inner_text("#rules")
-    assert all(code in text and meaning in text for code, meaning in game.legend) and game.margin_unit in text
+    assert all(code in text and meaning in text for code, meaning in game.view.LEGEND) and game.view.MARGIN_UNIT in text
 
 
 def test_pages_of_one_origin_keep_their_files(browser: Any, tmp_path: Path) -> None:

@@ -194,7 +194,7 @@ def test_hints_of_searches_name_the_best_move_first_and_say_why_not_another(
     decisions = decisions_at(game, env.states)
     policy = load_opponent("search:64", game)
     assert env.move_text(int(policy.act(decisions, np.random.default_rng(0))[0])) == best.move and best.probability == 1
-    expecting = f"search:64 would play {best.move}, expecting about {best.margin:+z.1f} {game.margin_unit}."
+    expecting = f"search:64 would play {best.move}, expecting about {best.margin:+z.1f} {game.view.MARGIN_UNIT}."
     assert expecting in " ".join(shown.split())
     for one in others[:9]:
         figures = f"    {one.move}: {one.difference:+z.1f}"
@@ -347,6 +347,6 @@ def test_the_commands(game: Game) -> None:
 
 def test_help_says_what_the_moves_mean_and_rules_what_the_game_is(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
     shown, _ = play(game, monkeypatch, ["help", "rules", "quit"])
-    for code, _ in game.legend:
+    for code, _ in game.view.LEGEND:
         assert code in shown
     assert " ".join(game.short_rules.replace("*", "").split()[:8]) in " ".join(shown.split())

@@ -54,7 +54,7 @@ def test_moves_are_taken_in_any_spelling(game: Game) -> None:
 @pytest.mark.parametrize("game", list(GAMES.values()), ids=str)
 def test_every_game_has_rules_in_short(game: Game) -> None:
     assert 30 < len(game.short_rules.split()) <= SHORT_RULES
-    assert game.legend
+    assert game.view.LEGEND
 
 
 def test_a_whole_episode_by_text(game: Game) -> None:

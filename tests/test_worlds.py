@@ -82,7 +82,7 @@ def test_events_tell_what_all_see(game: Game) -> None:
         for world, i in np.ndindex(masks.shape[:2]):
             rules.legal(both[world], i, masks[world, i])
         for i, action in np.argwhere(masks.all(axis=0)).tolist():
-            told = [game.event_text(state, action, names) for state in both[:, i]]
+            told = [game.view.event_text(state, action, names) for state in both[:, i]]
             if told[0] != told[1]:
                 after = both[:, i].copy()
                 for world in range(2):

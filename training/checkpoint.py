@@ -63,10 +63,10 @@ def write(path: Path, arrays: Arrays, facts: dict[str, Any]) -> None:
     Raises:
         OSError: it can't be written; what was there is still there.
     """
-    replace_file(path, packed(arrays, facts), keep=previous(path))
+    replace_file(path, pack(arrays, facts), keep=previous(path))
 
 
-def packed(arrays: Arrays, facts: dict[str, Any]) -> bytes:
+def pack(arrays: Arrays, facts: dict[str, Any]) -> bytes:
     """Return the file's content; its digest is taken with zeros in the digest's place."""
     contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     data = save(contiguous, {FACTS: json.dumps(facts), DIGEST: UNSEALED.decode()})
@@ -155,8 +155,8 @@ def below(prefix: str, arrays: Arrays) -> Arrays:
     return {name.removeprefix(f"{prefix}/"): array for name, array in arrays.items() if name.startswith(f"{prefix}/")}
 
 
-def checked(arrays: Arrays, like: Mapping[str, NDArray[Any]], what: str) -> Arrays:
-    """Return the arrays. Raises ValueError where they are not like others, or not finite."""
+def check_arrays(arrays: Arrays, like: Mapping[str, NDArray[Any]], what: str) -> Arrays:
+    """Return the arrays. Raises ValueError unless they are like others, and finite."""
     if set(arrays) != set(like):
         raise ValueError(
             f"{what}: expected arrays {', '.join(sorted(like))}; got {', '.join(sorted(arrays)) or 'none'}"
@@ -187,7 +187,7 @@ def of_module(module: torch.nn.Module) -> Arrays:
 
 def into_module(module: torch.nn.Module, arrays: Arrays, what: str) -> None:
     """Set a module's weights. Raises ValueError where they don't fit, naming them as `what`."""
-    module.load_state_dict(tensors(checked(arrays, of_module(module), what)))
+    module.load_state_dict(tensors(check_arrays(arrays, of_module(module), what)))
 
 
 def tensors(arrays: Arrays) -> dict[str, torch.Tensor]:
@@ -209,7 +209,7 @@ def into_optimizer(optimizer: torch.optim.Adam, arrays: Arrays) -> None:
         if f"{i}/step" in arrays:
             own = parameter.detach().cpu().numpy()
             like |= {f"{i}/step": np.zeros((), np.float32), f"{i}/exp_avg": own, f"{i}/exp_avg_sq": own}
-    checked(arrays, like, "optimizer")
+    check_arrays(arrays, like, "optimizer")
     states: dict[int, dict[str, torch.Tensor]] = {}
     for name, tensor in tensors(arrays).items():
         number, _, what = name.partition("/")

@@ -90,7 +90,6 @@ class HostMoves:
         self._size = size
 
     def of(self, rows: Selection) -> Moves:
-        """See `MoveSource`."""
         first, action, sparse = self.after
         numbers = np.arange(len(first) - 1)[rows] if isinstance(rows, slice) else rows.numpy()
         moves, decision = moves_of(first, numbers)
@@ -207,7 +206,6 @@ class DeviceMoves:
         self._states, self._baseline, self._mask = states, baseline, mask
 
     def of(self, rows: Selection) -> Moves:
-        """See `MoveSource`."""
         recorder = self._recorder
         mask, states, baseline = (taken(tensor, rows) for tensor in (self._mask, self._states, self._baseline))
         if not recorder.reading.shows_baseline:

@@ -251,7 +251,6 @@ class Network(ActorNetwork):
         return x[:size].float()
 
     def logits(self, inputs: Inputs, rows: Selection) -> torch.Tensor:
-        """See `ActorNetwork.logits`."""
         scores: torch.Tensor = self(inputs.seen, rows)
         return scores
 
@@ -301,7 +300,7 @@ class AfterstateActor(Network):
         self.register_buffer("no_bias", torch.zeros(hidden[0]), persistent=False)
 
     def logits(self, inputs: Inputs, rows: Selection) -> torch.Tensor:
-        """See `ActorNetwork.logits`; -1e9 where illegal."""
+        """Return the same with -1e9 where illegal."""
         assert inputs.after is not None
         if inputs.seen.dense and not torch.is_grad_enabled():
             numbers = torch.arange(len(inputs.seen.obs), device=self.own.device)[rows]
@@ -363,7 +362,6 @@ class OwnNetwork(ActorNetwork):
         self.size = game.rules.OBS_SIZE
 
     def logits(self, inputs: Inputs, rows: Selection) -> torch.Tensor:
-        """See `ActorNetwork.logits`."""
         seen = inputs.seen.taken(rows).float()
         logits: torch.Tensor = self.module(seen[:, : self.size], seen[:, self.size :])
         expected = (len(seen), seen.shape[1] - self.size)
@@ -375,7 +373,6 @@ class OwnNetwork(ActorNetwork):
         return logits - logits.detach().masked_fill(illegal, -torch.inf).amax(dim=1, keepdim=True)
 
     def policy(self, game: Game) -> TorchPolicy:
-        """See `ActorNetwork.policy`."""
         return TorchPolicy(self.module)
 
     def stored(self, game: Game) -> TrainedPolicy:

@@ -61,7 +61,6 @@ class CompiledSampler:
         self.rng = rng
 
     def decide(self, players: Players, inputs: Inputs, moment: Moment) -> None:
-        """See `Sampler`."""
         mask, mover, actions, log_probs = (tensor.numpy() for tensor in moment)
         for network, player in players:
             tables = np.flatnonzero(mover == player)
@@ -81,7 +80,6 @@ class GumbelSampler:
         self.generator = torch.Generator(device)
 
     def decide(self, players: Players, inputs: Inputs, moment: Moment) -> None:
-        """See `Sampler`."""
         mask, mover, actions, log_probs = moment
         self.generator.manual_seed(int(self.rng.integers(1 << 63)))
         (actor, _), *others = players

@@ -39,7 +39,7 @@ class RunFolder:
         self.bad_batch = path / "bad_batch.npz"
 
     @contextmanager
-    def owned(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Lock the run for this process, and remove what earlier ones left half-written.
 
         The lock is a file beside the folder, for the folder itself may be moved; the system takes it back from a

@@ -66,7 +66,7 @@ def train(config: Config, resume: bool, shared_by: int = 1) -> int:
         ValueError, OSError: the run can't begin, or not go on; nothing was touched.
     """
     folder = RunFolder(config.runs / config.name)
-    with folder.owned() if is_first() else nullcontext():
+    with folder.lock() if is_first() else nullcontext():
         run = begin(config, resume, shared_by, folder)
         try:
             return go(run, folder)

@@ -26,7 +26,7 @@ def description(game: Game) -> dict[str, Any]:
         "pack": rules.PACK_SIZE,
         "state": record_layout(rules.STATE),
         "observation": {"size": rules.OBS_SIZE, "fields": fields(rules.OBS_FIELDS)},
-        "phases": {name: [actions.start, actions.stop] for name, actions in game.phases.items()},
+        "phases": {name: [actions.start, actions.stop] for name, actions in game.view.PHASES.items()},
         "texts": list(game.move_texts),
         "options": adapter(game.options).json_schema(),
         **in_words(game),

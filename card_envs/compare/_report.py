@@ -124,12 +124,12 @@ def pairings_sheet(found: Standings) -> Sheet:
 
 def figures_sheet(game: Game, by_policy: Mapping[str, Tallied]) -> Sheet:
     """Return a table of the game's rates for every policy, without those that never occurred."""
-    columns = list(dict.fromkeys(ratio.column for ratio in game.rates))
-    in_percent = {(ratio.row, ratio.column) for ratio in game.rates if ratio.percent}
+    columns = list(dict.fromkeys(ratio.column for ratio in game.view.RATES))
+    in_percent = {(ratio.row, ratio.column) for ratio in game.view.RATES if ratio.percent}
     sheet = Sheet(title="beside the score (with 95 % intervals)")
     for column in ("", "", *columns):
         sheet.add_column(column, justify="right" if column else "left")
-    for row in dict.fromkeys(ratio.row for ratio in game.rates):
+    for row in dict.fromkeys(ratio.row for ratio in game.view.RATES):
         shown = {
             name: figures[row]
             for name, figures in by_policy.items()
@@ -187,7 +187,7 @@ def show_comparison(console: Console, title: str, found: Standings) -> None:
 
 def show_figures(console: Console, game: Game, by_policy: Mapping[str, Tallied]) -> None:
     """Print the game's rates, if it has any."""
-    if game.rates:
+    if game.view.RATES:
         console.print(figures_sheet(game, by_policy))
 
 

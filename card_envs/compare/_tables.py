@@ -14,7 +14,20 @@ from card_envs.engine import _kernels as kernels
 from card_envs.engine._cost import work_time
 from card_envs.engine._dealing import deal_next
 from card_envs.engine.rng import table_keys
-from card_envs.game import Game, Int8s, Int64s, State, UInt64s, greedy, legal, play, random_move, trivial, update_stats
+from card_envs.game import (
+    Game,
+    Int8s,
+    Int64s,
+    State,
+    UInt64s,
+    greedy,
+    legal,
+    play,
+    random_move,
+    total,
+    trivial,
+    update_stats,
+)
 from card_envs.opponents.policy import Policy, decisions_at
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 
@@ -208,7 +221,7 @@ def blank_ledger(game: Game, num_tables: int, num_players: int, num_rows: int, l
         np.zeros((num_tables, num_players), np.int64),
         np.zeros((num_tables, game.rules.NUM_SEATS)),
         np.full((num_tables, log_size, 2), -1, np.int16),
-        np.zeros((num_rows, num_players, game.num_stats), np.int64),
+        np.zeros((num_rows, num_players, total(game.rules.STATS)), np.int64),
     )
 
 

@@ -22,7 +22,7 @@ def sums_of(game: Game, counts: Int64s) -> NDArray[np.float64]:
 
     R are the game's rates, x the numerator of each and y the denominator. Sums of parts add up.
     """
-    sums = np.zeros((len(game.rates), 5))
+    sums = np.zeros((len(game.view.RATES), 5))
     specialize(sum_counts)(counts, game.rate_entries, sums)
     return sums
 
@@ -69,7 +69,7 @@ def estimated(ratio: Rate, sums: NDArray[np.float64]) -> Estimate | None:
 
 def tallied(game: Game, sums: NDArray[np.float64]) -> Tallied:
     """Return all rates; None where the denominator is 0."""
-    figures: Tallied = {ratio.row: {} for ratio in game.rates}
-    for ratio, of_ratio in zip(game.rates, sums):
+    figures: Tallied = {ratio.row: {} for ratio in game.view.RATES}
+    for ratio, of_ratio in zip(game.view.RATES, sums):
         figures[ratio.row][ratio.column] = estimated(ratio, of_ratio)
     return figures

@@ -159,7 +159,7 @@ class Contest:
     @property
     def deals_per_episode(self) -> int:
         """Scored deals in an episode, 1 if that is open."""
-        return self.game.num_deals(self.game.rules.new_state(self.game.validated(dict(self.options))))
+        return self.game.view.num_deals(self.game.rules.new_state(self.game.validated(dict(self.options))))
 
     def play(self, numbers: NDArray[np.int64], watch: Watch | None = None) -> Part:
         """Play every pairing (in a solitaire: policy) on the deals with these numbers; `watch` as in `play_games`."""
@@ -223,7 +223,7 @@ def taken_apart(contest: Contest, phase: str, other: str) -> dict[str, Contest]:
         ValueError: the game has no such phase, or a player already combines two.
     """
     phase_actions(contest.game, phase)
-    rest = " and ".join(name for name in contest.game.phases if name != phase)
+    rest = " and ".join(name for name in contest.game.view.PHASES if name != phase)
     here, elsewhere = frames(phase, other, contest.names)
     return {phase: replace(contest, frame=here), rest: replace(contest, frame=elsewhere)}
 

@@ -171,7 +171,7 @@ class SpielGame(pyspiel.Game):  # type: ignore[misc]
         modes = pyspiel.GameType.ChanceMode
         kind = _type_of(game, modes.EXPLICIT_STOCHASTIC if self.deals else modes.SAMPLED_STOCHASTIC)
         rules = game.rules
-        num_deals = game.num_deals(rules.new_state(self.options))
+        num_deals = game.view.num_deals(rules.new_state(self.options))
         most = 1.0 if self.options.reward == "win" else max(-rules.WORST_SCORE * num_deals, 1.0)
         info = pyspiel.GameInfo(
             num_distinct_actions=rules.NUM_ACTIONS,

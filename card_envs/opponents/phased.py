@@ -12,7 +12,7 @@ from card_envs.opponents.policy import ActionValues, Decisions, Policy, PolicyLi
 
 def phase_actions(game: Game, phase: str) -> range:
     """Return the actions of a phase. Raises ValueError that lists the phases."""
-    phases = game.phases
+    phases = game.view.PHASES
     if phase not in phases:
         known = f"its phases are {', '.join(phases)}" if phases else "it has none"
         raise ValueError(f"{game.name}: no phase {phase!r}: {known}")
@@ -26,7 +26,7 @@ class PhasedPolicy(Policy):
         """Combine two policies.
 
         Args:
-            actions: of the phase (see `Game.phases`).
+            actions: of the phase (see `PHASES` in `card_envs.game.OptionalView`).
             inside: the policy in the phase.
             outside: the policy everywhere else.
             phase: its name, for `name`.
@@ -35,7 +35,7 @@ class PhasedPolicy(Policy):
             ValueError: an argument is something else.
         """
         if not isinstance(actions, range):
-            raise ValueError(f"actions: expected a range of actions, as in Game.phases, got {short_repr(actions)}")
+            raise ValueError(f"actions: expected a range of actions, as in PHASES, got {short_repr(actions)}")
         self.actions = actions
         self.inside = as_policy(inside, "inside")
         self.outside = as_policy(outside, "outside")

@@ -95,7 +95,7 @@ def sheet_of(title: str, reviews: Mapping[str, Review], by_seat: bool) -> Sheet:
     """Return a table with a row for each phase of each review, or of each of its seats."""
     some = next(iter(reviews.values()))
     few = "" if by_seat else f"; means have errors from {FEW} games and {LEAST} decisions on"
-    sheet = Sheet(title=title, caption=f"costs in {some.game.margin_unit}; worse: {LEVEL}{few}")
+    sheet = Sheet(title=title, caption=f"costs in {some.game.view.MARGIN_UNIT}; worse: {LEVEL}{few}")
     sheet.add_column("seat" if by_seat else "policy")
     sheet.add_column("phase")
     for column in ("judged", "cost of a decision", "of a game" if by_seat else "of a game, to a side", "not worse"):
@@ -129,7 +129,7 @@ def show_costliest(console: Console, review: Review) -> None:
 
 def described(review: Review, move: ReviewedMove) -> str:
     """Return in a line what a move cost."""
-    figures = f"{move.cost:z.2f} ± {move.error:.2f} {review.game.margin_unit}"
+    figures = f"{move.cost:z.2f} ± {move.error:.2f} {review.game.view.MARGIN_UNIT}"
     where = f"Deal {move.game}, move {move.number + 1}" if review.games > 1 else f"Move {move.number + 1}"
     return f"{where}, seat {move.seat}: {move.played} instead of {move.best} cost {figures}."
 
@@ -150,7 +150,7 @@ def draw_costs(title: str, review: Review, path: Path) -> None:
             label=f"seat {seat}",
         )
     axes.set_xlabel("move")
-    axes.set_ylabel(f"cost so far, {review.game.margin_unit}")
+    axes.set_ylabel(f"cost so far, {review.game.view.MARGIN_UNIT}")
     axes.grid(alpha=0.3)
     axes.legend()
     figure.suptitle(title)

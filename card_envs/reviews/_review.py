@@ -192,7 +192,7 @@ class Review:
         seats = sorted({move.seat for move in self.moves})
         summaries = {str(seat): {name: asdict(part) for name, part in self.phases(seat).items()} for seat in seats}
         about = {"game": self.game.name, "version": self.game.version, "judge": self.judge}
-        about |= {"unit": self.game.margin_unit, "games": self.games, "sides": self.sides}
+        about |= {"unit": self.game.view.MARGIN_UNIT, "games": self.games, "sides": self.sides}
         about |= {"decisions": self.total, "stopped": len(self.moves) < self.total}
         about |= {"phases": {name: asdict(part) for name, part in self.phases().items()}, "seats": summaries}
         whole: dict[str, Any] = finite(about | {"moves": [asdict(move) for move in self.moves]})
@@ -216,7 +216,7 @@ def judge_decisions(game: Game, by: str, seed: int, portion: tuple[int, Decided]
     for i, (number_of_game, number, length, state, best, cost, error) in enumerate(columns):
         action, weight, seat = int(decided.action[i]), float(decided.weight[i]), int(state["seat"])
         third = THIRDS[min(2, 3 * number // length)]
-        phase = next((name for name, actions in game.phases.items() if action in actions), third)
+        phase = next((name for name, actions in game.view.PHASES.items() if action in actions), third)
         played, better = (game.view.move_text(state, one) for one in (action, best))
         view = game.view.view(state, seat)
         moves.append(ReviewedMove(number_of_game, number, seat, phase, played, better, cost, error, weight, view))

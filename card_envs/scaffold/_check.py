@@ -61,7 +61,7 @@ def check(name: str, show: Callable[[str], None] = lambda doing: None) -> Report
     sources = read_sources(Path(spec.origin).parent)
     if not isinstance(sources, Sources):
         return Report(sources)
-    game = imported(package, sources)
+    game = import_game(package, sources)
     if isinstance(game, Finding):
         return Report([game])
     for stage in INSPECTIONS:
@@ -91,7 +91,7 @@ def _tested(game: Game, sources: Sources, show: Callable[[str], None]) -> Report
     return Report([], num_tests)
 
 
-def imported(package: str, sources: Sources) -> Game | Finding:
+def import_game(package: str, sources: Sources) -> Game | Finding:
     """Return the game with all modules imported, or the reason why they can't be."""
     fault = try_import(package, sources)
     if fault is not None:

@@ -204,7 +204,7 @@ def new_game(game: NewGame) -> list[Path]:
     """
     files = game.files()
     changed = (
-        {REGISTRY: registered((game.root / REGISTRY).read_text(encoding="utf-8"), game.name)}
+        {REGISTRY: register_game((game.root / REGISTRY).read_text(encoding="utf-8"), game.name)}
         if game.in_checkout
         else {}
     )
@@ -245,7 +245,7 @@ def _move(draft: Path, root: Path, places: list[Path], changed: list[Path]) -> N
 # The registry
 
 
-def registered(text: str, name: str) -> str:
+def register_game(text: str, name: str) -> str:
     """Return the registry's text with one more game: its import and its entry, in order.
 
     Raises:

@@ -110,7 +110,7 @@ class ModelTables:
     def rules(self, asked: GameRequest) -> str:
         """Return the rules of a game in short, and what the codes of moves mean."""
         found = self.opponents.game(asked.game)
-        return "\n".join([found.short_rules, "", *(f"{code}: {meaning}" for code, meaning in found.legend)])
+        return "\n".join([found.short_rules, "", *(f"{code}: {meaning}" for code, meaning in found.view.LEGEND)])
 
     def new_table(self, asked: NewTableRequest) -> str:
         """Begin a game and return the number of its table, the rules in short and the position."""

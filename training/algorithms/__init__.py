@@ -49,8 +49,8 @@ class Algorithm(Protocol):
         ...
 
     def own_memory(self) -> Memory:
-        """Return what only this process resumes from."""
-        ...
+        """Return what only this process resumes from; default: nothing."""
+        return {}, {}
 
     def restore(self, memory: Memory, own: Memory | None) -> None:
         """Go on exactly from these; without `own`, with new deals. Raises ValueError where they do not fit."""
@@ -65,8 +65,8 @@ class Algorithm(Protocol):
         ...
 
     def finish(self) -> dict[str, Any]:
-        """Take the last step, once the run is over; returns facts about it for the opponent's folder."""
-        ...
+        """Take the last step, once the run is over; returns facts about it for the opponent's folder; default: none."""
+        return {}
 
     def bytes_on_disk(self) -> int:
         """Return about the size of a checkpoint."""

@@ -109,11 +109,9 @@ class Advantages(SelfPlay):
         return (points / spread[phase][:, None]).clamp(-MOST_SPREADS, MOST_SPREADS)
 
     def policy(self) -> Policy:
-        """See `Algorithm`."""
         return self.stored() if self.margin else super().policy()
 
     def stored(self) -> TrainedPolicy:
-        """See `Algorithm`."""
         policy = super().stored()
         if not self.margin:
             return policy

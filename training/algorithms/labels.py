@@ -103,7 +103,7 @@ def advantages_over_baseline(
 def phases_of(game: Game) -> Int64s:
     """Return [A] the number of the game's phase (`phases`, such as bidding) that each action belongs to."""
     numbers = np.zeros(game.rules.NUM_ACTIONS, np.int64)
-    for number, actions in enumerate(game.phases.values()):
+    for number, actions in enumerate(game.view.PHASES.values()):
         numbers[actions.start : actions.stop] = number
     return numbers
 

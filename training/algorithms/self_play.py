@@ -27,12 +27,13 @@ from ..networks import ActorNetwork, AfterstateActor, has_bf16, stored_actor
 from ..ranks import Ranks
 from ..rollout import GREEDY, HOST, POOL, Backend, Labels, Rollout
 from ..run_folder import RunFolder
+from . import Algorithm
 
 LAST_LEARNING_RATE = 0.1  # share that is left at the end
 OPPONENTS_SHARE = 0.5  # how often one of the pool's opponents is drawn where there are snapshots as well
 
 
-class SelfPlay:
+class SelfPlay(Algorithm):
     """Networks, the tables that their actor plays at, and Adam; subclasses add a loss.
 
     Attributes:
@@ -146,7 +147,6 @@ class SelfPlay:
     # Memory
 
     def memory(self) -> Memory:
-        """See `Algorithm`."""
         arrays = checkpoint.under("optimizer", checkpoint.of_optimizer(self.optimizer))
         for name, network in self.networks.items():
             arrays |= checkpoint.under(name, checkpoint.of_module(network))
@@ -156,12 +156,10 @@ class SelfPlay:
         return arrays, facts
 
     def own_memory(self) -> Memory:
-        """See `Algorithm`."""
         arrays, facts = self.rollout.memory()
         return arrays, facts | {"pool": self.pool.rng.bit_generator.state, "learner": self.rng.bit_generator.state}
 
     def restore(self, memory: Memory, own: Memory | None) -> None:
-        """See `Algorithm`."""
         arrays, facts = memory
         limits = {"stage": len(self.config.stages), "pool_snapshots": self.config.pool_size, "updates": 1 << 62}
         for name, most in limits.items():
@@ -171,7 +169,7 @@ class SelfPlay:
         like = checkpoint.of_module(self.actor)
         pool = [checkpoint.below(f"pool{i}", arrays) for i in range(facts["pool_snapshots"])]
         self.pool.snapshots = [
-            checkpoint.tensors(checkpoint.checked(snapshot, like, f"pool{i}")) for i, snapshot in enumerate(pool)
+            checkpoint.tensors(checkpoint.check_arrays(snapshot, like, f"pool{i}")) for i, snapshot in enumerate(pool)
         ]
         self.updates = facts["updates"]
         if own is None:  # what the processes remember of tables and streams fits no other number of them
@@ -210,23 +208,16 @@ class SelfPlay:
     # What was learned
 
     def policy(self) -> Policy:
-        """See `Algorithm`."""
         policy = self.actor.policy(self.game)
         policy.sampled = self.config.sampled
         return policy
 
     def stored(self) -> TrainedPolicy:
-        """See `Algorithm`."""
         policy = self.actor.stored(self.game)
         policy.sampled = self.config.sampled
         return policy
 
-    def finish(self) -> dict[str, Any]:
-        """See `Algorithm`: there is no last step."""
-        return {}
-
     def bytes_on_disk(self) -> int:
-        """See `Algorithm`."""
         sizes = {name: sum(p.numel() for p in network.parameters()) for name, network in self.networks.items()}
         weights = sizes["actor"] * (self.config.pool_size + 1) + 3 * sum(sizes.values())
         return 4 * weights + self.config.num_envs * self.game.rules.STATE.itemsize * self.ranks.count

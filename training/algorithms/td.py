@@ -37,6 +37,7 @@ from .. import checkpoint
 from ..checkpoint import Memory
 from ..config import Config
 from ..ranks import Ranks
+from . import Algorithm
 
 BASELINE = "greedy"
 MOST_POSITIONS = 512  # of a deal and a seat that are learned from
@@ -180,7 +181,7 @@ def learn_trail(seat: int, result: float, learner: Learner, trail: Trail) -> Non
         goal = (1 - TD_LAMBDA) * trail.values[seat, t] + TD_LAMBDA * goal
 
 
-class TemporalDifferences:
+class TemporalDifferences(Algorithm):
     """A network that plays by itself.
 
     Attributes:
@@ -221,20 +222,14 @@ class TemporalDifferences:
         return {"learned": int(learned), "margin_over_greedy": margin, "deals": self.deals}
 
     def memory(self) -> Memory:
-        """See `Algorithm`."""
         return self.learner._asdict(), {"deals": self.deals}
 
-    def own_memory(self) -> Memory:
-        """See `Algorithm`: nothing else."""
-        return {}, {}
-
     def restore(self, memory: Memory, own: Memory | None) -> None:
-        """See `Algorithm`."""
         arrays, facts = memory
         deals = facts.get("deals")
         if type(deals) is not int or not 0 <= deals < 1 << 62:
             raise ValueError(f"deals: expected a number, got {deals!r}")
-        checkpoint.checked(arrays, self.learner._asdict(), "td")
+        checkpoint.check_arrays(arrays, self.learner._asdict(), "td")
         if (arrays["sizes"] < 0).any():
             raise ValueError("td/sizes: expected no negative numbers")
         for name, array in arrays.items():
@@ -242,17 +237,10 @@ class TemporalDifferences:
         self.deals = deals
 
     def policy(self) -> NTuplePolicy:
-        """See `Algorithm`."""
         return NTuplePolicy(self.game, {"weights": self.learner.weights.copy()}, sampled=False)
 
     def stored(self) -> NTuplePolicy:
-        """See `Algorithm`."""
         return self.policy()
 
-    def finish(self) -> dict[str, Any]:
-        """See `Algorithm`: there is no last step."""
-        return {}
-
     def bytes_on_disk(self) -> int:
-        """See `Algorithm`."""
         return sum(array.nbytes for array in self.learner)

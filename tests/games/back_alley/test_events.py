@@ -22,4 +22,4 @@ def test_the_end_of_a_trick_says_who_takes_it() -> None:
         sitting.play(sitting.action(move if move in legal else legal[0]))
     said = [event.what for event in sitting.events if not event.who]
     assert said[0] == "The trick goes to you." and said[1].startswith("The trick goes to left")  # ruffed with 2S
-    assert GAME.event_text is not None and len(said) == 2
+    assert GAME.view.event_text is not None and len(said) == 2
