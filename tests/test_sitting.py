@@ -13,16 +13,24 @@ from card_envs.episode import Episode, episode_of
 from card_envs.game import Game
 from card_envs.narration import seat_names
 from card_envs.opponents import load_opponent
-from card_envs.opponents.policy import Decisions, PolicyError
+from card_envs.opponents.policy import Decisions, Policy, PolicyError
 from card_envs.sitting import Sitting, seated
 from tests.conftest import short_options
 
 FEW = 6  # moves of a person
 
 
+class Failing(Policy):
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> Any:
+        raise RuntimeError("out of order")
+
+    def probabilities(self, decisions: Decisions) -> Any:
+        raise RuntimeError("out of order")
+
+
 def sat_down(game: Game, seat: int = 0, name: str = "random") -> Sitting:
     """A person in a seat, policies in the others."""
-    players = seated([load_opponent(name, game)] * (game.rules.NUM_SEATS - 1), seat)
+    players = seated([load_opponent(name, game).policy] * (game.rules.NUM_SEATS - 1), seat)
     episode = Episode(game, game.validated(short_options(game)), seed=5)
     return Sitting(episode, players, np.random.default_rng(7), seat_names(game, seat))
 
@@ -44,8 +52,9 @@ def course(sitting: Sitting) -> Any:
 
 def test_others_sit_clockwise() -> None:
     for seat in range(4):
-        found = seated("abc", seat)  # type: ignore[arg-type]
-        assert found[seat] is None and [found[(seat + step) % 4] for step in (1, 2, 3)] == ["a", "b", "c"]
+        others = [Failing() for _ in range(3)]
+        found = seated(others, seat)
+        assert found[seat] is None and [found[(seat + step) % 4] for step in (1, 2, 3)] == others
 
 
 def test_what_is_taken_back_comes_out_the_same(game: Game) -> None:
@@ -96,7 +105,7 @@ def test_policies_play_as_long_as_they_are_asked(game: Game) -> None:
         return work()
 
     episode = Episode(game, game.validated(short_options(game)), seed=5)
-    policies = [load_opponent("greedy", game)] * game.rules.NUM_SEATS
+    policies = [load_opponent("greedy", game).policy] * game.rules.NUM_SEATS
     sitting = Sitting(episode, policies, np.random.default_rng(0))
     play = sitting.advance(wait)
     next(play)
@@ -105,13 +114,6 @@ def test_policies_play_as_long_as_they_are_asked(game: Game) -> None:
         pass
     assert sitting.over and sitting.seat is None and sitting.legal_moves() == []
     assert len(asked) == len(sitting.moves) == len(episode.actions)
-
-
-class Failing:
-    def act(self, decisions: Decisions, rng: np.random.Generator) -> Any:
-        raise RuntimeError("out of order")
-
-    probabilities = act
 
 
 def test_what_is_refused_or_fails_changes_nothing(game: Game) -> None:
