@@ -133,7 +133,7 @@ def episode_of(record: GameRecord, game: Game, key: int = 0) -> Episode:
         ValueError: another version of the rules; options or a deal that do not fit the game.
     """
     if record.version != game.version:
-        raise ValueError(f"record: version: {record.version}; these are the rules of version {game.version}")
+        raise ValueError(f"record: version: {record.version}; these are the rules of {game.version}")
     return Episode(game, game.validated(record.options), record.deal, key=key)
 
 

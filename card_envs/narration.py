@@ -51,7 +51,7 @@ def events_of(episode: Episode, action: int, names: Sequence[str]) -> list[Event
 
 
 def events_after(episode: Episode, deals: int, scores: Sequence[int], names: Sequence[str]) -> list[Event]:
-    """Return the end of a deal, if the last move ended it; there were so many deals and these scores before it."""
+    """Return the end of a deal, if the last move ended it; `deals` and `scores` are those from before it."""
     now = episode.outcome()
     if len(episode.dealt) == deals and not (now["over"] and deals > 1):
         return []

@@ -123,14 +123,10 @@ class Seats:
         number = table.last_own(seat)
         if number is None:
             raise Problem("no_undo", "nothing can be taken back here")
-        sitting = table.sitting
-        before = await self.advisers.quick.run(lambda: sitting.after(number))
-        if table.gone or table.sitting is not sitting or table.last_own(seat) != number:
-            raise Problem("stale_turn", "the table has gone on meanwhile; nothing was done", "turn")
         if table.thinking:
             table.thinking.cancel()
             table.thinking = None
-        self.tables.undo(table, before)
+        self.tables.undo(table, table.sitting.after(number))
         return self._position(table, seat)
 
     async def watch(self, asked: messages.WatchRequest) -> Watched:
