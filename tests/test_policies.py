@@ -40,7 +40,7 @@ from card_envs.opponents.policy import (
     as_policy,
     decisions_at,
 )
-from card_envs.opponents.scripted import ScriptedPolicy
+from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 from card_envs.opponents.search import SearchPolicy
 from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import positions, short_options, some
@@ -115,8 +115,12 @@ def test_what_is_optional_is_handed_on() -> None:
     decisions, rng = decisions_at(TINY, some(positions(TINY), 20)), np.random.default_rng(0)
     assert plain.evaluate(decisions, rng) is None and plain.act_and_evaluate(decisions, rng)[1] is None
     again = adapted.within(1.0)
-    assert again.evaluate(decisions, rng) is not None and again.choose_and_evaluate(decisions, rng)[1] is None
-    assert again.name == "Bounded" and "Bounded object" in repr(again) and (again.shares(decisions) == 0.5).all()
+    assert again.evaluate(decisions, rng) is not None and again.act_and_evaluate_checked(decisions, rng)[1] is None
+    assert (
+        again.name == "Bounded"
+        and "Bounded object" in repr(again)
+        and (again.probabilities_checked(decisions) == 0.5).all()
+    )
     assert own.asked[2:] == [(1.0, 1), "evaluate", "both"]
 
 
@@ -128,8 +132,8 @@ def test_users_policies_are_adapted_where_they_enter(given: PolicyLike) -> None:
     pool = OpponentPool(TINY, [given])
     pool.add(given)
     for policy in (as_policy(given, "it"), *(member.policy for member in pool.members)):
-        assert np.array_equal(policy.choose(decisions, np.random.default_rng(1)), expected)
-        assert np.array_equal(policy.shares(decisions), np.eye(decisions.mask.shape[1])[expected])
+        assert np.array_equal(policy.act_checked(decisions, np.random.default_rng(1)), expected)
+        assert np.array_equal(policy.probabilities_checked(decisions), np.eye(decisions.mask.shape[1])[expected])
         assert policy.evaluate(decisions, np.random.default_rng(1)) is None and policy.parts() == (policy,)
     assert [member.name for member in pool.members] == [name, "snapshot-1"]
     single, vector = SingleSeatEnv(TINY.name, given), VectorSeatEnv(TINY.name, 3, [given])
@@ -139,7 +143,7 @@ def test_users_policies_are_adapted_where_they_enter(given: PolicyLike) -> None:
     margins = play_pairs(TINY, given, given, 4).margins
     assert not margins.any() and survey(TINY, given, 4).episodes == 4
     search = SearchPolicy(TINY, 4, rollout=as_policy(given, "rollout"))
-    assert search.choose(decisions, np.random.default_rng(0)).shape == (20,) and name in repr(search)
+    assert search.act_checked(decisions, np.random.default_rng(0)).shape == (20,) and name in repr(search)
 
 
 @pytest.mark.parametrize("name", ["Acts", "last_legal", "makes_last_legal"])
@@ -151,7 +155,21 @@ def test_users_policies_have_names(name: str, monkeypatch: pytest.MonkeyPatch) -
     )
     assert opponent.policy.name == opponent.name == f"{__name__}:{name}"
     for same in (pickle.loads(pickle.dumps(opponent)), copy.deepcopy(opponent)):
-        assert same.name == opponent.name and len(same.policy.choose(decisions, np.random.default_rng(0))) == 5
+        assert same.name == opponent.name and len(same.policy.act_checked(decisions, np.random.default_rng(0))) == 5
+
+
+class Called(RandomPolicy):
+    """A user's own that sets its name."""
+
+    def __init__(self) -> None:
+        self.name = "me"
+
+
+def test_a_policy_may_name_itself() -> None:
+    own = Called()
+    opponent = Opponent("you", TINY, own)
+    assert (own.name, opponent.policy.name, Opponent("me", TINY, own).policy) == ("me", "you", own)
+    assert opponent.within(1.0).policy.name == "you" and own.name == "me"
 
 
 @pytest.mark.parametrize("given", [Acts, "greedy", None, 3, object()])

@@ -154,7 +154,7 @@ class Policy:
     `as_policy`.
     """
 
-    given_name = ""  # by `named`
+    given_name = ""
 
     def act(self, decisions: Decisions, rng: np.random.Generator) -> Int64s:
         """Return int64 [n], one action for each decision, legal under `decisions.mask`.
@@ -202,19 +202,28 @@ class Policy:
     @property
     def name(self) -> str:
         """The name in messages; that of this package's own policies is one for `load_opponent` as well."""
-        return self.given_name or type(self).__name__
+        return self.given_name or self.default_name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self.given_name = name
+
+    @property
+    def default_name(self) -> str:
+        """The name of a policy that was given none."""
+        return type(self).__name__
 
     def named(self, name: str) -> Self:
         """Return the policy under a name: a copy that shares its memory, unless that is its name anyway."""
         if name == self.name:
             return self
         twin = copy(self)
-        vars(twin)["given_name"] = name  # a frozen policy as well
+        vars(twin)["given_name"] = name  # also where it is frozen
         return twin
 
     # What this package calls: it checks what comes out.
 
-    def ask(self, decisions: Decisions, question: Callable[[], Answer]) -> Answer:
+    def ask_checked(self, decisions: Decisions, question: Callable[[], Answer]) -> Answer:
         """Return the answer. Raises PolicyError from the policy's own exception; IllegalMove passes through."""
         try:
             return question()
@@ -223,7 +232,7 @@ class Policy:
         except Exception as error:
             raise decisions.failure(error, f"policy {self.name}") from error
 
-    def choose(self, decisions: Decisions, rng: np.random.Generator) -> Int64s:
+    def act_checked(self, decisions: Decisions, rng: np.random.Generator) -> Int64s:
         """Return the actions of `act`, int64 [n], checked.
 
         Raises:
@@ -231,16 +240,18 @@ class Policy:
             PolicyError: it raised an exception.
             IllegalMove: one of the actions is illegal.
         """
-        return decisions.check(self.ask(decisions, lambda: self.act(decisions, rng)), f"policy {self.name}")
+        return decisions.check(self.ask_checked(decisions, lambda: self.act(decisions, rng)), f"policy {self.name}")
 
-    def choose_and_evaluate(self, decisions: Decisions, rng: np.random.Generator) -> tuple[Int64s, ActionValues | None]:
-        """Return what `choose` does, and the estimates that led to it where the policy has any."""
-        actions, found = self.ask(decisions, lambda: self.act_and_evaluate(decisions, rng))
+    def act_and_evaluate_checked(
+        self, decisions: Decisions, rng: np.random.Generator
+    ) -> tuple[Int64s, ActionValues | None]:
+        """Return what `act_checked` does, and the estimates that led to it where the policy has any."""
+        actions, found = self.ask_checked(decisions, lambda: self.act_and_evaluate(decisions, rng))
         return decisions.check(actions, f"policy {self.name}"), found
 
-    def shares(self, decisions: Decisions) -> NDArray[np.floating]:
-        """Return its probabilities [n, A]; only their shape and type are checked. Raises as `choose` does."""
-        shares = np.asarray(self.ask(decisions, lambda: self.probabilities(decisions)))
+    def probabilities_checked(self, decisions: Decisions) -> NDArray[np.floating]:
+        """Return its probabilities [n, A]; only their shape and type are checked. Raises as `act_checked` does."""
+        shares = np.asarray(self.ask_checked(decisions, lambda: self.probabilities(decisions)))
         shape = len(decisions), decisions.game.rules.NUM_ACTIONS
         if shares.shape != shape or shares.dtype.kind != "f":
             got = f"{shares.dtype} of shape {shares.shape}"
@@ -267,8 +278,8 @@ class AdaptedPolicy(Policy):
         self.own = own
 
     @property
-    def name(self) -> str:
-        return self.given_name or getattr(self.own, "__name__", type(self.own).__name__)
+    def default_name(self) -> str:
+        return str(getattr(self.own, "__name__", type(self.own).__name__))
 
     def __repr__(self) -> str:
         return f"AdaptedPolicy({self.own!r})"
@@ -424,7 +435,7 @@ class Opponent:
             raise ValueError(f"env: {self.name} plays {self.game.name}, not {env.game.name}")
         if env.states["over"].any():
             raise ValueError("env: no decision is due: the episode is over, or has not begun; call reset")
-        return self.policy.choose(decisions_at(self.game, env.states), rng)
+        return self.policy.act_checked(decisions_at(self.game, env.states), rng)
 
     def within(self, seconds: float, threads: int = 1) -> Opponent:
         """Return the opponent with a limit on its time per decision and a memory of its own; see `Policy.within`."""
@@ -462,9 +473,9 @@ class Opponent:
         worth = None
         if len(texts) > 1:
             rng = np.random.default_rng(seed)
-            worth = self.policy.ask(decisions, lambda: self.policy.evaluate(decisions, rng))
+            worth = self.policy.ask_checked(decisions, lambda: self.policy.evaluate(decisions, rng))
         if worth is None:
-            shares = self.policy.shares(decisions)[0]
+            shares = self.policy.probabilities_checked(decisions)[0]
             return [ActionValue(texts[a], float(shares[a])) for a in sorted(texts, key=lambda a: -shares[a])]
         best = int(worth.chosen[0])
         if not worth.worlds.any():  # one candidate: nothing was tried

@@ -172,10 +172,8 @@ class SearchPolicy(Policy):
         return {one.name: getattr(self, one.name) for one in fields(self)[1:] if one.init}
 
     @property
-    def name(self) -> str:
+    def default_name(self) -> str:
         """`search:64,moves=turn`; settings that names don't have are left out."""
-        if self.given_name:
-            return self.given_name
         budget = f"{self.worlds}" if self.seconds is None else f"{1000 * self.seconds:g}ms"
         changed = {one: self.settings[one] for one in NAMED if self.settings[one] != getattr(SearchPolicy, one)}
         words = (f"{one}={value.name if isinstance(value, Policy) else value}" for one, value in changed.items())
@@ -243,7 +241,7 @@ class SearchPolicy(Policy):
         asked = self.rollout if self.prior is None else self.prior
         if asked is None or ranks_macros(self):
             return decisions.bot_moves(PLAYER), decisions.mask
-        probabilities = asked.shares(decisions.copy())  # it may write into what it gets
+        probabilities = asked.probabilities_checked(decisions.copy())  # it may write into what it gets
         baselines = decisions.check(probabilities.argmax(axis=1), f"{asked.name} in a search")
         if self.prior is None:
             return baselines, decisions.mask
