@@ -100,7 +100,7 @@ def last_legal(decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int
     return decisions.mask.shape[1] - 1 - decisions.mask[:, ::-1].argmax(axis=1)
 
 
-def makes_last_legal(game: Game) -> PolicyLike:
+def makes_last_legal(game: Game, *more: Any, kind: str = "last") -> PolicyLike:
     """A function that returns one."""
     return last_legal
 

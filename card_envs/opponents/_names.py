@@ -288,7 +288,7 @@ def _users_own(text: str, short: str, game: Game) -> Policy:
         raise ValueError(f"opponent {text!r:.80}: {type(error).__name__}: {error}") from error
     if not callable(kind):
         raise ValueError(f"opponent {text!r:.80}: expected a class or a function of the game, got {kind!r:.80}")
-    if inspect.isfunction(kind) and len(inspect.signature(kind).parameters) == 2:
+    if inspect.isfunction(kind) and _takes(kind, 2) and not _takes(kind, 1):
         return as_policy(kind, class_name)  # of decisions and rng
     try:
         made = kind(game)
@@ -300,6 +300,15 @@ def _users_own(text: str, short: str, game: Game) -> Policy:
         return as_policy(made, class_name)
     except ValueError:
         raise ValueError(f"opponent {text!r:.80}: needs the method act(decisions, rng)") from None
+
+
+def _takes(function: Callable[..., Any], number: int) -> bool:
+    """Return whether a function can be called with that many arguments."""
+    try:
+        inspect.signature(function).bind(*[None] * number)
+    except TypeError:
+        return False
+    return True
 
 
 def _unknown(text: str, known: list[str]) -> ValueError:
