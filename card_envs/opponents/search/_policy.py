@@ -127,9 +127,7 @@ class SearchPolicy(Policy):
 
     def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
         """See `Policy.act`."""
-        if self.moves == "single":
-            return self.search(decisions, rng).chosen
-        return self.plans.act(decisions, lambda new: self.search(new, rng).chosen)
+        return self.act_and_evaluate(decisions, rng)[0]
 
     def evaluate(self, decisions: Decisions, rng: np.random.Generator) -> ActionValues:
         """Return what each action brings in points by the end of the deal; nan where it was not tried.
