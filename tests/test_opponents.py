@@ -485,9 +485,9 @@ def test_scores_that_are_no_numbers_are_errors_that_name_the_opponent(value: flo
     for sampled in (False, True):
         opponent = Opponent("broken", HIGH_CARD, NetworkPolicy(HIGH_CARD, weights, sampled))
         with pytest.raises(ValueError, match="policy broken: ValueError: NetworkPolicy: expected finite scores"):
-            opponent.policy.act_checked(decisions, np.random.default_rng(0))
+            opponent.policy.choose(decisions, np.random.default_rng(0))
         with pytest.raises(ValueError, match="policy broken: ValueError: NetworkPolicy: expected finite scores"):
-            opponent.policy.probabilities_checked(decisions)
+            opponent.policy.shares(decisions)
 
 
 @pytest.mark.parametrize("shift", [0, -4e9, -1e30])

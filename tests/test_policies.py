@@ -115,12 +115,8 @@ def test_what_is_optional_is_handed_on() -> None:
     decisions, rng = decisions_at(TINY, some(positions(TINY), 20)), np.random.default_rng(0)
     assert plain.evaluate(decisions, rng) is None and plain.act_and_evaluate(decisions, rng)[1] is None
     again = adapted.within(1.0)
-    assert again.evaluate(decisions, rng) is not None and again.act_and_evaluate_checked(decisions, rng)[1] is None
-    assert (
-        again.name == "Bounded"
-        and "Bounded object" in repr(again)
-        and (again.probabilities_checked(decisions) == 0.5).all()
-    )
+    assert again.evaluate(decisions, rng) is not None and again.choose_and_evaluate(decisions, rng)[1] is None
+    assert again.name == "Bounded" and "Bounded object" in repr(again) and (again.shares(decisions) == 0.5).all()
     assert own.asked[2:] == [(1.0, 1), "evaluate", "both"]
 
 
@@ -132,8 +128,8 @@ def test_users_policies_are_adapted_where_they_enter(given: PolicyLike) -> None:
     pool = OpponentPool(TINY, [given])
     pool.add(given)
     for policy in (as_policy(given, "it"), *(member.policy for member in pool.members)):
-        assert np.array_equal(policy.act_checked(decisions, np.random.default_rng(1)), expected)
-        assert np.array_equal(policy.probabilities_checked(decisions), np.eye(decisions.mask.shape[1])[expected])
+        assert np.array_equal(policy.choose(decisions, np.random.default_rng(1)), expected)
+        assert np.array_equal(policy.shares(decisions), np.eye(decisions.mask.shape[1])[expected])
         assert policy.evaluate(decisions, np.random.default_rng(1)) is None and policy.parts() == (policy,)
     assert [member.name for member in pool.members] == [name, "snapshot-1"]
     single, vector = SingleSeatEnv(TINY.name, given), VectorSeatEnv(TINY.name, 3, [given])
@@ -143,7 +139,7 @@ def test_users_policies_are_adapted_where_they_enter(given: PolicyLike) -> None:
     margins = play_pairs(TINY, given, given, 4).margins
     assert not margins.any() and survey(TINY, given, 4).episodes == 4
     search = SearchPolicy(TINY, 4, rollout=as_policy(given, "rollout"))
-    assert search.act_checked(decisions, np.random.default_rng(0)).shape == (20,) and name in repr(search)
+    assert search.choose(decisions, np.random.default_rng(0)).shape == (20,) and name in repr(search)
 
 
 @pytest.mark.parametrize("name", ["Acts", "last_legal", "makes_last_legal"])
@@ -155,7 +151,7 @@ def test_users_policies_have_names(name: str, monkeypatch: pytest.MonkeyPatch) -
     )
     assert opponent.policy.name == opponent.name == f"{__name__}:{name}"
     for same in (pickle.loads(pickle.dumps(opponent)), copy.deepcopy(opponent)):
-        assert same.name == opponent.name and len(same.policy.act_checked(decisions, np.random.default_rng(0))) == 5
+        assert same.name == opponent.name and len(same.policy.choose(decisions, np.random.default_rng(0))) == 5
 
 
 class Called(RandomPolicy):

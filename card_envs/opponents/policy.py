@@ -223,7 +223,7 @@ class Policy:
 
     # What this package calls: it checks what comes out.
 
-    def ask_checked(self, decisions: Decisions, question: Callable[[], Answer]) -> Answer:
+    def ask(self, decisions: Decisions, question: Callable[[], Answer]) -> Answer:
         """Return the answer. Raises PolicyError from the policy's own exception; IllegalMove passes through."""
         try:
             return question()
@@ -232,7 +232,7 @@ class Policy:
         except Exception as error:
             raise decisions.failure(error, f"policy {self.name}") from error
 
-    def act_checked(self, decisions: Decisions, rng: np.random.Generator) -> Int64s:
+    def choose(self, decisions: Decisions, rng: np.random.Generator) -> Int64s:
         """Return the actions of `act`, int64 [n], checked.
 
         Raises:
@@ -240,18 +240,16 @@ class Policy:
             PolicyError: it raised an exception.
             IllegalMove: one of the actions is illegal.
         """
-        return decisions.check(self.ask_checked(decisions, lambda: self.act(decisions, rng)), f"policy {self.name}")
+        return decisions.check(self.ask(decisions, lambda: self.act(decisions, rng)), f"policy {self.name}")
 
-    def act_and_evaluate_checked(
-        self, decisions: Decisions, rng: np.random.Generator
-    ) -> tuple[Int64s, ActionValues | None]:
-        """Return what `act_checked` does, and the estimates that led to it where the policy has any."""
-        actions, found = self.ask_checked(decisions, lambda: self.act_and_evaluate(decisions, rng))
+    def choose_and_evaluate(self, decisions: Decisions, rng: np.random.Generator) -> tuple[Int64s, ActionValues | None]:
+        """Return what `choose` does, and the estimates that led to it where the policy has any."""
+        actions, found = self.ask(decisions, lambda: self.act_and_evaluate(decisions, rng))
         return decisions.check(actions, f"policy {self.name}"), found
 
-    def probabilities_checked(self, decisions: Decisions) -> NDArray[np.floating]:
-        """Return its probabilities [n, A]; only their shape and type are checked. Raises as `act_checked` does."""
-        shares = np.asarray(self.ask_checked(decisions, lambda: self.probabilities(decisions)))
+    def shares(self, decisions: Decisions) -> NDArray[np.floating]:
+        """Return its probabilities [n, A]; only their shape and type are checked. Raises as `choose` does."""
+        shares = np.asarray(self.ask(decisions, lambda: self.probabilities(decisions)))
         shape = len(decisions), decisions.game.rules.NUM_ACTIONS
         if shares.shape != shape or shares.dtype.kind != "f":
             got = f"{shares.dtype} of shape {shares.shape}"
@@ -435,7 +433,7 @@ class Opponent:
             raise ValueError(f"env: {self.name} plays {self.game.name}, not {env.game.name}")
         if env.states["over"].any():
             raise ValueError("env: no decision is due: the episode is over, or has not begun; call reset")
-        return self.policy.act_checked(decisions_at(self.game, env.states), rng)
+        return self.policy.choose(decisions_at(self.game, env.states), rng)
 
     def within(self, seconds: float, threads: int = 1) -> Opponent:
         """Return the opponent with a limit on its time per decision and a memory of its own; see `Policy.within`."""
@@ -473,9 +471,9 @@ class Opponent:
         worth = None
         if len(texts) > 1:
             rng = np.random.default_rng(seed)
-            worth = self.policy.ask_checked(decisions, lambda: self.policy.evaluate(decisions, rng))
+            worth = self.policy.ask(decisions, lambda: self.policy.evaluate(decisions, rng))
         if worth is None:
-            shares = self.policy.probabilities_checked(decisions)[0]
+            shares = self.policy.shares(decisions)[0]
             return [ActionValue(texts[a], float(shares[a])) for a in sorted(texts, key=lambda a: -shares[a])]
         best = int(worth.chosen[0])
         if not worth.worlds.any():  # one candidate: nothing was tried

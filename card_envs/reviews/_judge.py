@@ -127,7 +127,7 @@ class MoveJudge:
         best, costs, errors = np.zeros(len(decisions), np.int64), *np.zeros((2, len(decisions)))
         for i, action in enumerate(played.tolist()):
             one = decisions.at(np.array([i]))
-            best[i], costs[i], errors[i] = self.opponent.policy.ask_checked(
+            best[i], costs[i], errors[i] = self.opponent.policy.ask(
                 one,
                 lambda: self._cost(one, action, keys[i : i + 1]),  # noqa: B023
             )
@@ -179,7 +179,7 @@ class MoveJudge:
                 return macro
             action = int(macro[0])
         else:
-            action = int(policy.act_checked(decisions, np.random.default_rng(key))[0])
+            action = int(policy.choose(decisions, np.random.default_rng(key))[0])
         return self._line(states, action)
 
     def _line(self, states: NDArray[Any], action: int) -> Macro:

@@ -114,7 +114,7 @@ def choose(opponent: Opponent, sitting: Sitting, key: int) -> Callable[[], int]:
     decisions = decisions_at(sitting.game, world)
     seed = int(rng.integers(1 << 63))
 
-    return lambda: int(opponent.policy.act_checked(decisions, np.random.default_rng(seed))[0])
+    return lambda: int(opponent.policy.choose(decisions, np.random.default_rng(seed))[0])
 
 
 def advice(opponent: Opponent, view: dict[str, Any], seed: int, seconds: float) -> list[OneMove]:
