@@ -197,7 +197,7 @@ def test_a_retrained_folder_plays_with_its_new_weights(tmp_path: Path) -> None:
         save_network(folder, trained, golden_decisions(TINY), training={}, strength=[])
         contest = Contest(TINY, (str(folder), f"search:8,prior={folder}"))
         plain, searching = contest.load()
-        found.append((plain.probabilities(asked), searching.policy.prior.probabilities(asked)))  # type: ignore[attr-defined]
+        found.append((plain.probabilities(asked), searching.prior.probabilities(asked)))  # type: ignore[attr-defined]
         assert contest.load() == [plain, searching]  # loaded once
     for before, after in zip(*found, strict=True):
         assert not np.array_equal(before, after)

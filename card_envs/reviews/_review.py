@@ -278,7 +278,7 @@ def _decided(game: Game, of_game: int, length: int, made: Iterable[tuple[int, St
     numbers, states, actions = zip(*made) if (made := list(made)) else ((), (), ())
     n = len(numbers)
     return Decided(
-        np.full(n, of_game), np.array(numbers, np.int64), np.full(n, length), np.array(states, game.rules.STATE),
+        np.full(n, of_game), np.array(numbers, np.int64), np.full(n, length), np.array(list(states), game.rules.STATE),
         np.array(actions, np.int64), np.ones(n),
     )  # fmt: skip
 
