@@ -702,12 +702,12 @@ def test_views_with_huge_numbers(game: Game, number: int) -> None:
 NAMES = {
     "os:system": "TypeError", "os:getcwd": "TypeError", "builtins:int": "TypeError", ":": "Empty module",
     ":X": "Empty module", ".x:Y": "no folder of that name", "json:": "AttributeError", "antigravity\0:x": "opponent",
-    "builtins:object": "TypeError", "builtins:SystemExit": "needs the methods", "x" * 300: "unknown opponent",
-    "x" * 5000: "at most 4096", "a=b+" * 1000 + "b": "too deeply nested",
+    "builtins:object": "TypeError", "builtins:SystemExit": "needs the method act", "x" * 300: "unknown opponent",
+    "x" * 5000: "at most 4096", "a=b+" * 1000 + "b": "no phase 'a'",
     "search:" + "9" * 400: "expected search:N", "\0": "unknown opponent", "\ud800": "unknown opponent",
     "search:greedy-0": "expected search:N", "": "unknown opponent", "search:0": "expected search:N",
     "search:8," + "x" * 3000: "expected KEY=VALUE", "search:8,prior=search:8,prior=greedy": "given twice",
-    "search:8,prior=" + "a=b+" * 1000 + "b": "too deeply nested", "search:8,arms=" + "9" * 4000: "arms: expected",
+    "search:8,prior=" + "a=b+" * 1000 + "b": "no phase 'a'", "search:8,arms=" + "9" * 4000: "arms: expected",
     "tests.test_doors:Bomb": "ZeroDivisionError", "tests.test_doors:Leaves": "SystemExit",
 }  # fmt: skip
 

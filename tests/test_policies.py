@@ -40,7 +40,7 @@ from card_envs.opponents.policy import (
     as_policy,
     decisions_at,
 )
-from card_envs.opponents.scripted import ScriptedPolicy
+from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 from card_envs.opponents.search import SearchPolicy
 from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import positions, short_options, some
@@ -100,7 +100,7 @@ def last_legal(decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int
     return decisions.mask.shape[1] - 1 - decisions.mask[:, ::-1].argmax(axis=1)
 
 
-def makes_last_legal(game: Game) -> PolicyLike:
+def makes_last_legal(game: Game, *more: Any, kind: str = "last") -> PolicyLike:
     """A function that returns one."""
     return last_legal
 
@@ -152,6 +152,20 @@ def test_users_policies_have_names(name: str, monkeypatch: pytest.MonkeyPatch) -
     assert opponent.policy.name == opponent.name == f"{__name__}:{name}"
     for same in (pickle.loads(pickle.dumps(opponent)), copy.deepcopy(opponent)):
         assert same.name == opponent.name and len(same.policy.choose(decisions, np.random.default_rng(0))) == 5
+
+
+class Called(RandomPolicy):
+    """A user's own that sets its name."""
+
+    def __init__(self) -> None:
+        self.name = "me"
+
+
+def test_a_policy_may_name_itself() -> None:
+    own = Called()
+    opponent = Opponent("you", TINY, own)
+    assert (own.name, opponent.policy.name, Opponent("me", TINY, own).policy) == ("me", "you", own)
+    assert opponent.within(1.0).policy.name == "you" and own.name == "me"
 
 
 @pytest.mark.parametrize("given", [Acts, "greedy", None, 3, object()])

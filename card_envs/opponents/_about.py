@@ -30,7 +30,7 @@ FRONT = ("champion", "front")  # the comparisons that the README shows
 def about(opponent: Opponent) -> str:
     """Return what an opponent is, in a few words, with its measured time per move if that is no less than 1 ms."""
     found = measured(opponent.game).get(opponent.name)
-    kind = _kind(opponent.policy)
+    kind = _describe_kind(opponent.policy)
     milliseconds = round(found[-1]["microseconds_per_move"] / 1000) if found else 0
     return ", ".join(part for part in (kind, f"{milliseconds} ms" if milliseconds else "") if part)
 
@@ -41,7 +41,7 @@ def figures_of(name: str, game: Game) -> tuple[str, str, float | None]:
     Strength is the margin over `greedy` in an episode, or the share of deals won, with the 95 % interval. No weights
     are loaded: this reads the name and the stored facts.
     """
-    kind = _kind(parse(name, game, load=_without_weights))
+    kind = _describe_kind(parse(name, game, load=_without_weights))
     for found in reversed(comparisons(game)):
         one = next((one for one in found["policies"] if one["name"] == name), None)
         if one is None:
@@ -69,11 +69,11 @@ def _interval(figure: dict[str, float], scale: int, form: str, unit: str = "") -
     return f"{mean} ({low} to {high}){unit}"
 
 
-def _kind(policy: Policy) -> str:
+def _describe_kind(policy: Policy) -> str:
     """Say what a policy is."""
     match policy:
         case PhasedPolicy(outside=part):
-            return _kind(part)
+            return _describe_kind(part)
         case RandomPolicy():
             return "plays at random"
         case ScriptedPolicy():

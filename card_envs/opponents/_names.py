@@ -224,12 +224,12 @@ def load_opponent(name: str | Path, game: str | Game | None = None, sampled: boo
         game = get_game(game)
     text = name if isinstance(name, str) else name_of_folder(name)
     try:
-        return _load(text, game, check_bool(sampled, "sampled"))
+        return _load_named(text, game, check_bool(sampled, "sampled"))
     except RecursionError:
         raise ValueError(f"opponent {text!r:.80}: too deeply nested") from None
 
 
-def _load(text: str, game: Game | None, sampled: bool) -> Opponent:
+def _load_named(text: str, game: Game | None, sampled: bool) -> Opponent:
     """See `load_opponent`."""
     if folder := folder_of(text):
         network = _network(text, folder, game, sampled)
@@ -288,7 +288,7 @@ def _users_own(text: str, short: str, game: Game) -> Policy:
         raise ValueError(f"opponent {text!r:.80}: {type(error).__name__}: {error}") from error
     if not callable(kind):
         raise ValueError(f"opponent {text!r:.80}: expected a class or a function of the game, got {kind!r:.80}")
-    if inspect.isfunction(kind) and len(inspect.signature(kind).parameters) == 2:
+    if inspect.isfunction(kind) and _accepts(kind, 2) and not _accepts(kind, 1):
         return as_policy(kind, class_name)  # of decisions and rng
     try:
         made = kind(game)
@@ -300,6 +300,15 @@ def _users_own(text: str, short: str, game: Game) -> Policy:
         return as_policy(made, class_name)
     except ValueError:
         raise ValueError(f"opponent {text!r:.80}: needs the method act(decisions, rng)") from None
+
+
+def _accepts(function: Callable[..., Any], number: int) -> bool:
+    """Return whether a function can be called with that many arguments."""
+    try:
+        inspect.signature(function).bind(*[None] * number)
+    except TypeError:
+        return False
+    return True
 
 
 def _unknown(text: str, known: list[str]) -> ValueError:

@@ -42,9 +42,8 @@ class PhasedPolicy(Policy):
         self.phase = phase
 
     @property
-    def name(self) -> str:
-        parts = f"{self.phase}={self.inside.name}+{self.outside.name}" if self.phase else type(self).__name__
-        return self.given_name or parts
+    def default_name(self) -> str:
+        return f"{self.phase}={self.inside.name}+{self.outside.name}" if self.phase else type(self).__name__
 
     def parts(self) -> tuple[Policy, ...]:
         return (self, *self.inside.parts(), *self.outside.parts())

@@ -154,7 +154,7 @@ class Policy:
     `as_policy`.
     """
 
-    given_name = ""  # by `named`
+    given_name = ""
 
     def act(self, decisions: Decisions, rng: np.random.Generator) -> Int64s:
         """Return int64 [n], one action for each decision, legal under `decisions.mask`.
@@ -202,14 +202,23 @@ class Policy:
     @property
     def name(self) -> str:
         """The name in messages; that of this package's own policies is one for `load_opponent` as well."""
-        return self.given_name or type(self).__name__
+        return self.given_name or self.default_name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self.given_name = name
+
+    @property
+    def default_name(self) -> str:
+        """The name of a policy that was given none."""
+        return type(self).__name__
 
     def named(self, name: str) -> Self:
         """Return the policy under a name: a copy that shares its memory, unless that is its name anyway."""
         if name == self.name:
             return self
         twin = copy(self)
-        vars(twin)["given_name"] = name  # a frozen policy as well
+        vars(twin)["given_name"] = name  # also where it is frozen
         return twin
 
     # What this package calls: it checks what comes out.
@@ -267,8 +276,8 @@ class AdaptedPolicy(Policy):
         self.own = own
 
     @property
-    def name(self) -> str:
-        return self.given_name or getattr(self.own, "__name__", type(self.own).__name__)
+    def default_name(self) -> str:
+        return str(getattr(self.own, "__name__", type(self.own).__name__))
 
     def __repr__(self) -> str:
         return f"AdaptedPolicy({self.own!r})"

@@ -127,9 +127,7 @@ class SearchPolicy(Policy):
 
     def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
         """See `Policy.act`."""
-        if self.moves == "single":
-            return self.search(decisions, rng).chosen
-        return self.plans.act(decisions, lambda new: self.search(new, rng).chosen)
+        return self.act_and_evaluate(decisions, rng)[0]
 
     def evaluate(self, decisions: Decisions, rng: np.random.Generator) -> ActionValues:
         """Return what each action brings in points by the end of the deal; nan where it was not tried.
@@ -172,10 +170,8 @@ class SearchPolicy(Policy):
         return {one.name: getattr(self, one.name) for one in fields(self)[1:] if one.init}
 
     @property
-    def name(self) -> str:
+    def default_name(self) -> str:
         """`search:64,moves=turn`; settings that names don't have are left out."""
-        if self.given_name:
-            return self.given_name
         budget = f"{self.worlds}" if self.seconds is None else f"{1000 * self.seconds:g}ms"
         changed = {one: self.settings[one] for one in NAMED if self.settings[one] != getattr(SearchPolicy, one)}
         words = (f"{one}={value.name if isinstance(value, Policy) else value}" for one, value in changed.items())
