@@ -149,7 +149,7 @@ class Sitting:
     def advance(self, wait: Wait = lambda who, work: work()) -> Iterator[list[float]]:
         """Play the policies' moves up to the turn of somebody else, or the end; yield what each pays each seat.
 
-        Whoever stops asking, stops the play. Each move is chosen by a call of `wait` with the policy's name and the
+        The play stops when nobody asks for more. Each move is chosen by a call of `wait` with the policy's name and the
         function that chooses it.
 
         Raises:
