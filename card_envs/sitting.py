@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from card_envs._narration import Event, events_after, events_of
 from card_envs.engine._legality import is_legal
 from card_envs.episode import RANDOM, Episode
 from card_envs.game import Game, Int64s
-from card_envs.narration import Event, events_after, events_of
 from card_envs.opponents.policy import ActionValue, Opponent, Policy, decisions_at
 
 Wait = Callable[[str, Callable[[], Int64s]], Int64s]

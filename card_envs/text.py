@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 
 from card_envs._answers import UnclearAnswer, move_in
+from card_envs._narration import hint_text, legend_text, options_text, position_text, seat_names
 from card_envs.engine._buffers import known_keys, new_seed
 from card_envs.envs._others import Others
 from card_envs.envs.single_agent import LearnersSeat, Opponents, other_players
 from card_envs.episode import RANDOM, Episode
 from card_envs.game import Game
 from card_envs.games import get_game
-from card_envs.narration import hint_text, legend_text, options_text, position_text, seat_names
 from card_envs.opponents import load_opponent
 from card_envs.opponents.policy import Opponent
 from card_envs.sitting import Sitting, seated

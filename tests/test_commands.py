@@ -19,13 +19,13 @@ from typer.testing import CliRunner
 
 from card_envs import _bench as bench
 from card_envs.__main__ import app
+from card_envs._narration import hint_text
 from card_envs.compare import _waiting as waiting
 from card_envs.compare._report import on_one_line, percent
 from card_envs.compare.contests import Contest, join, play_contest
 from card_envs.compare.estimates import Estimate
 from card_envs.envs.aec import CardEnv
 from card_envs.games import GAMES
-from card_envs.narration import hint_text
 from card_envs.opponents import opponent_names
 from card_envs.opponents.policy import ActionValue
 from card_envs.options import UnknownOption

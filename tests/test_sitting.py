@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from card_envs._narration import seat_names
 from card_envs.episode import Episode, episode_of
 from card_envs.game import Game
-from card_envs.narration import seat_names
 from card_envs.opponents import load_opponent
 from card_envs.opponents.policy import Decisions, Policy, PolicyError
 from card_envs.sitting import Sitting, seated

@@ -16,10 +16,10 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from card_envs.__main__ import app
+from card_envs._narration import seat_names
 from card_envs.envs._replay import replay, verify
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
-from card_envs.narration import seat_names
 from card_envs.opponents import load_opponent
 from card_envs.opponents.policy import ActionValue, Opponent, decisions_at
 from card_envs.opponents.search import why_not

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from card_envs._narration import Event, position_text, seat_names
 from card_envs.game import Game
-from card_envs.narration import Event, position_text, seat_names
 from card_envs.serve._messages import Outcome, Played, Position, Watched
 from card_envs.sitting import Move, Sitting
 

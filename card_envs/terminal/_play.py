@@ -14,10 +14,7 @@ from rich.markdown import Markdown
 
 from card_envs._console import is_lost
 from card_envs._files import check_output, in_words
-from card_envs.engine._buffers import new_seed
-from card_envs.episode import Episode, episode_of
-from card_envs.game import Game
-from card_envs.narration import (
+from card_envs._narration import (
     WIDTH,
     Event,
     hint_text,
@@ -28,6 +25,9 @@ from card_envs.narration import (
     seat_names,
     told,
 )
+from card_envs.engine._buffers import new_seed
+from card_envs.episode import Episode, episode_of
+from card_envs.game import Game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.policy import Opponent, hide_seed, spawn
 from card_envs.record import GameRecord

@@ -13,12 +13,12 @@ from rich.console import Console
 
 from card_envs._console import is_lost
 from card_envs._files import check_output
+from card_envs._narration import WIDTH, Event, lines_of, result_text, told
 from card_envs.engine._buffers import new_seed
 from card_envs.envs._replay import verify
 from card_envs.episode import Episode, episode_of
 from card_envs.game import Game
 from card_envs.games import get_game
-from card_envs.narration import WIDTH, Event, lines_of, result_text, told
 from card_envs.opponents.policy import hide_seed
 from card_envs.record import GameRecord
 from card_envs.sitting import Sitting
