@@ -34,6 +34,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from threading import Lock
 from typing import Any, TypeAlias
 
 from card_envs._files import user_path
@@ -248,6 +249,7 @@ def _load_named(text: str, game: Game | None, sampled: bool) -> Opponent:
 
 
 _loaded: dict[tuple[str, Game, bool], Opponent] = {}
+_loading = Lock()  # of `_loaded`, not of the loading itself
 
 
 def load_cached(name: str, game: Game, sampled: bool = True) -> Opponent:
@@ -256,13 +258,15 @@ def load_cached(name: str, game: Game, sampled: bool = True) -> Opponent:
     Users' classes are constructed each time: they may keep state.
     """
     key = name, game, sampled
-    found = _loaded.pop(key, None)
+    with _loading:
+        found = _loaded.pop(key, None)
     if found is None or not all(map(_is_unchanged, found.policy.parts())):
         found = load_opponent(name, game, sampled)
     if all(map(_is_ours, found.policy.parts())):
-        _loaded[key] = found
-    if len(_loaded) > MOST_LOADED:
-        del _loaded[next(iter(_loaded))]  # the one that was asked for longest ago
+        with _loading:
+            _loaded[key] = found
+            if len(_loaded) > MOST_LOADED:
+                del _loaded[next(iter(_loaded))]  # the one that was asked for longest ago
     return found
 
 
