@@ -37,7 +37,7 @@ from card_envs._processes import cores
 from card_envs._training import training_module
 from card_envs.game import Game
 from card_envs.games import GAMES, get_game, package_of
-from card_envs.options import described
+from card_envs.options import describe_options
 
 MISSING = {name: f"this needs {name}: pip install 'card_envs[gpu]'" for name in ("torch", "numba_cuda")}
 app = Program(MISSING, no_args_is_help=True)
@@ -148,7 +148,7 @@ def games(name: Annotated[str | None, typer.Argument(help="show this game's opti
         console.print(sheet)
         for short, meant in game.presets.items():
             say(f"  {short} stands for {meant}")  # not wrapped, so that it can be copied
-        for option, field in described(game.options).items():
+        for option, field in describe_options(game.options).items():
             console.print(f"  option {option} (default {field.default!r}): {field.description}")
 
 
@@ -192,7 +192,7 @@ def compare(
 
     Two sides are swapped on every deal. Ctrl-C shows the figures so far.
     """
-    from card_envs.compare._command import Keepsakes, Work, check_contests, compare_all, figures_of
+    from card_envs.compare._command import Keepsakes, Work, check_contests, compare_all, json_figures
     from card_envs.compare._spread import Executor
     from card_envs.compare.contests import Contest, taken_apart
     from card_envs.reviews._command import check_review, review_policies
@@ -207,12 +207,16 @@ def compare(
     with Executor(processes, ray) as workers:
         work = Work(pairs, workers, solve)
         found = compare_all(
-            contests, work, keep, console, lambda found: write_figures(figures_of(found, apart, with_player), json_file)
+            contests,
+            work,
+            keep,
+            console,
+            lambda found: write_figures(json_figures(found, apart, with_player), json_file),
         )
         stopped = len(found) < len(contests) or any(standings.stopped for standings in found.values())
         if reviewed and not stopped:
             reviews, stopped = review_policies(contest, reviewed, review_games, judge, workers, console)
-            write_figures(figures_of(found, apart, with_player) | {"reviews": reviews}, json_file)
+            write_figures(json_figures(found, apart, with_player) | {"reviews": reviews}, json_file)
     if found and json_file is not None:
         say(f"written to {json_file}")
     if stopped:

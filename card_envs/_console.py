@@ -222,7 +222,7 @@ class Program(typer.Typer):
             if lost is not None and lost.errno != errno.EBADF:  # closed from the start: nobody wants the output
                 code = code or LOST_OUTPUT
                 if lost.errno not in (errno.EPIPE, errno.EINVAL):  # a reader that has left; on Windows EINVAL
-                    complain(f"standard output: {files.in_words(lost)}")
+                    complain(f"standard output: {files.error_text(lost)}")
         raise SystemExit(code)
 
 
@@ -241,7 +241,7 @@ def errors_in_words(packages: Mapping[str, str]) -> Iterator[None]:
     try:
         yield
     except (ValueError, OSError) as error:
-        complain(files.in_words(error))
+        complain(files.error_text(error))
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
         if missing not in packages:

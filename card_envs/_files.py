@@ -439,7 +439,7 @@ SAID = {
 }
 
 
-def in_words(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """Return the message of an exception; for system errors the problem, the file and what was expected."""
     if not isinstance(error, OSError) or error.errno is None:
         return str(error)

@@ -13,7 +13,7 @@ from card_envs.episode import Episode
 from card_envs.game import Game
 from card_envs.opponents.policy import ActionValue
 from card_envs.opponents.search import why_not
-from card_envs.options import described
+from card_envs.options import describe_options
 
 WIDTH = 80
 WON = "won"  # reason of the end of a won solitaire
@@ -120,7 +120,7 @@ def legend_text(game: Game) -> str:
 
 def options_text(game: Game, options: Mapping[str, Any]) -> str:
     """Return which options are not the usual ones, in a card player's words where the game has them; or nothing."""
-    usual, meant = asdict(game.options()), described(game.options)
+    usual, meant = asdict(game.options()), describe_options(game.options)
     unusual = []
     for name, value in options.items():
         if value != usual[name]:

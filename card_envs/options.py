@@ -67,7 +67,7 @@ class Described(NamedTuple):
     type: Any
 
 
-def described(declared: type[Any]) -> dict[str, Described]:
+def describe_options(declared: type[Any]) -> dict[str, Described]:
     """Return all fields of a game's `Options` by name. Raises TypeError if it is not a dataclass."""
     types = get_type_hints(declared)
     return {
@@ -92,12 +92,12 @@ def validated(declared: type[Any], given: object, where: str) -> Any:
     try:
         return adapter(declared).validate_python(dict(given))
     except ValidationError as error:
-        known = "; ".join(f"{name}: {field.description}" for name, field in described(declared).items())
-        unknown = [name for name in given if name not in described(declared)]
+        known = "; ".join(f"{name}: {field.description}" for name, field in describe_options(declared).items())
+        unknown = [name for name in given if name not in describe_options(declared)]
         if unknown:
             name = unknown[0]
             what = f"option {name:.80}={short_repr(given[name])}: got an unexpected keyword argument {short_repr(name)}"
-            near = difflib.get_close_matches(name[:80], described(declared), 1)
+            near = difflib.get_close_matches(name[:80], describe_options(declared), 1)
             hint = f"; did you mean {near[0]}?" if near else "."
             raise UnknownOption(f"{where}: {what}{hint} The options are {known}") from None
         problems = "; ".join(

@@ -20,7 +20,7 @@ from card_envs import GAMES, Game
 from card_envs.draw import draw
 from card_envs.envs.aec import CardEnv
 from card_envs.opponents import load_opponent
-from card_envs.options import described
+from card_envs.options import describe_options
 
 ROOT = Path(__file__).parents[1]
 SHOWN_AFTER = 60  # most moves of the deal before a game's image is taken
@@ -124,7 +124,7 @@ def facts(game: Game) -> str:
         ["actions", f"`Discrete({rules.NUM_ACTIONS})`"],
         ["observation", space],
         ["full state, for critics", f"`Box` int8, shape `({rules.FULL_SIZE},)`"],
-        ["options", ", ".join(f"`{name}={field.default!r}`" for name, field in described(game.options).items())],
+        ["options", ", ".join(f"`{name}={field.default!r}`" for name, field in describe_options(game.options).items())],
     ]
     return figures.rows(rows[0], rows[1:])
 

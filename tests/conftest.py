@@ -48,7 +48,7 @@ from card_envs.games import GAMES
 from card_envs.opponents import opponent_names
 from card_envs.opponents.networks.policies import TrainedPolicy
 from card_envs.opponents.policy import Decisions
-from card_envs.options import described
+from card_envs.options import describe_options
 from card_envs.scaffold.high_card import GAME as TINY_GAME
 
 pytest.register_assert_rewrite("card_envs.testing.referee")
@@ -224,7 +224,7 @@ def rare_options(game: Game) -> set[str]:
 def spelled_out_options(game: Game) -> tuple[Options, ...]:
     """Every combination of the values that the options spell out, except RARE ones; the first one is the defaults."""
     choices = []
-    for name, field in described(game.options).items():
+    for name, field in describe_options(game.options).items():
         if name in rare_options(game):
             continue
         others = [value for value in listed_values(field.type) if value != field.default]

@@ -33,7 +33,7 @@ from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent
 from card_envs.opponents.networks.folder import CARD_FILE, WEIGHTS_FILE
-from card_envs.options import described
+from card_envs.options import describe_options
 from card_envs.testing.malformed import JUNK, mutated
 from tests.conftest import field_bytes, play_randomly
 
@@ -137,7 +137,7 @@ def records(game: Game, rng: random.Random) -> Iterator[Attempt]:
 
 
 def options(game: Game, rng: random.Random) -> Iterator[Attempt]:
-    names = [*described(game.options), "no_such", "render_mode", "illegal_move", "obs_key"]
+    names = [*describe_options(game.options), "no_such", "render_mode", "illegal_move", "obs_key"]
     while True:
         given = {rng.choice(names): rng.choice((*JUNK, "win", "single", [13, 1])) for _ in range(rng.randrange(1, 3))}
         yield lambda given=given: CardEnv(game, **given).reset(seed=1)  # type: ignore[misc]
@@ -211,7 +211,7 @@ def checkpoints(game: Game, rng: random.Random) -> Iterator[Attempt]:
             trained.iterate()
             trained.save_checkpoint(path)
             whole = path.read_bytes()
-            arrays, facts = checkpoint.read(path)
+            arrays, facts = checkpoint.read_checkpoint(path)
             for _ in range(50):
                 if rng.random() < 0.5:
                     path.write_bytes(changed_bytes(whole, rng))

@@ -337,10 +337,10 @@ def test_files_that_cannot_be_read_are_named_in_words(input_: tuple[str, str], m
 
 def test_errors_of_the_system_in_words(tmp_path: Path) -> None:
     for number in files.SAID:
-        said = files.in_words(OSError(number, os.strerror(number), "a/b"))
+        said = files.error_text(OSError(number, os.strerror(number), "a/b"))
         assert said.startswith("a/b: ") and "Errno" not in said
-    assert files.in_words(OSError(5, "Input/output error")) == "Input/output error"
-    assert files.in_words(OSError("in words")) == files.in_words(ValueError("in words")) == "in words"
+    assert files.error_text(OSError(5, "Input/output error")) == "Input/output error"
+    assert files.error_text(OSError("in words")) == files.error_text(ValueError("in words")) == "in words"
 
 
 def test_saving_where_there_is_no_folder_is_said_in_words(monkeypatch: pytest.MonkeyPatch) -> None:

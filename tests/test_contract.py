@@ -22,7 +22,7 @@ from card_envs.game import Game, bounds, offsets, text_index
 from card_envs.opponents import load_opponent
 from card_envs.opponents.networks.policies import NetworkPolicy, weight_shapes
 from card_envs.opponents.policy import Policy, decisions_at
-from card_envs.options import described
+from card_envs.options import describe_options
 from card_envs.testing.malformed import JUNK, mutated
 from tests.conftest import (
     bots_moves,
@@ -57,14 +57,14 @@ def in_words(game: Game, state: Any) -> str:
 
 
 def test_options_are_validated_and_documented(game: Game) -> None:
-    assert "reward" in described(game.options)
+    assert "reward" in describe_options(game.options)
     for options in option_sets(game):
         state = game.rules.new_state(game.validated(options))
         assert state.over and state.needs_deal
         found, given_options = game.view.options_of(state), game.validated(options)
         assert found == given_options, f"options_of: {found} of a state made with {given_options}"
         assert game.view.num_deals(state) >= 1
-    for name, field in described(game.options).items():
+    for name, field in describe_options(game.options).items():
         assert field.description
         with pytest.raises(ValueError, match=name):
             game.validated({name: "nonsense"})

@@ -40,7 +40,7 @@ from card_envs.opponents.phased import PhasedPolicy
 from card_envs.opponents.policy import Decisions, PolicyError, decisions_at, hide_seed, spawn
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 from card_envs.opponents.search import SearchPolicy
-from card_envs.options import described
+from card_envs.options import describe_options
 from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import field_bytes, play_randomly, short_options
 from tests.test_environments import gymnasium_id
@@ -854,7 +854,10 @@ def test_errors_do_not_repeat_long_texts(game: Game) -> None:
         lambda: get_game(long),
         lambda: player.evaluate({**view, long: 1}),
         *(partial(player.evaluate, {**view, key: wrong}) for key in view for wrong in (long, [long], {long: 1})),
-        *(partial(CardEnv, game, **{name: anything}) for name in [*described(game.options), "render_mode", "observe"]),
+        *(
+            partial(CardEnv, game, **{name: anything})
+            for name in [*describe_options(game.options), "render_mode", "observe"]
+        ),
         *(
             partial(load_opponent, f"{before}{long}{after}", game)
             for before in ("", "search:", "./")

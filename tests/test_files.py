@@ -193,7 +193,7 @@ def test_a_lock_has_one_holder(tmp_path: Path) -> None:
     with files.locked(path), pytest.raises(BlockingIOError) as error, files.locked(path):
         pass
     assert re.search(
-        rf"\.lock: is in use by process {os.getpid()} on \S+, since [-\d]+ [:\d]+$", files.in_words(error.value)
+        rf"\.lock: is in use by process {os.getpid()} on \S+, since [-\d]+ [:\d]+$", files.error_text(error.value)
     )
     assert path.read_text() == ""
 

@@ -74,9 +74,9 @@ def test_kills_while_saving(tmp_path: Path) -> None:
     for _ in range(100):
         killed(rng, save, 0.1)
         load_opponent(opponent, GAME)
-        found, _ = checkpoint.read(saved)
+        found, _ = checkpoint.read_checkpoint(saved)
         assert any(all(np.array_equal(found[name], one[name]) for name in one) for one in weights)
-        checkpoint.read(checkpoint.previous(saved))
+        checkpoint.read_checkpoint(checkpoint.previous(saved))
         verify(GameRecord.load(record))
         half_written += any(LEFTOVER.fullmatch(path.name) for path in tmp_path.iterdir())
     print(f"100 kills while saving, {half_written} of them after one that left something half-written beside")

@@ -15,7 +15,7 @@ from card_envs.engine.table import Table
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent
-from card_envs.options import described
+from card_envs.options import describe_options
 from card_envs.serve._described import call_table, key_table, request_table
 from card_envs.serve._messages import OneGame
 from tests.conftest import bots_moves, positions, some
@@ -78,7 +78,7 @@ def test_views_have_a_version(game: Game) -> None:
 
 def test_options_are_typed(game: Game) -> None:
     options = part_of(game.view.SCHEMA["properties"]["options"], game.view.SCHEMA)
-    assert options["properties"].keys() == described(game.options).keys()
+    assert options["properties"].keys() == describe_options(game.options).keys()
     state = positions(game)[0]
     seen = game.view.view(state, int(state.seat))
     with pytest.raises(ValueError, match=r"view: options\.reward: "):

@@ -286,7 +286,7 @@ def test_broken_tables_are_told(text: str, tmp_path: Path) -> None:
 def test_tables_are_read_where_nobody_waits(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Long games take a second to read: never in the thread of the event loop, and once for all who ask."""
     readers: list[int] = []
-    read = tables_module._read
+    read = tables_module._read_table
 
     def noted(path: Path) -> Any:
         readers.append(threading.get_ident())

@@ -92,7 +92,7 @@ def test_tables_are_single_environments(game: Game, mode: str) -> None:
 def next_episode(single: SingleSeatEnv) -> tuple[Int8s, dict[str, Any]]:
     """Go on with the stream of deals at hand, where SingleSeatEnv draws a new one."""
     single._env.reset()
-    single._others.play(single._env, single._env.step)
+    single._others.play(single._env)
     return single._look()
 
 

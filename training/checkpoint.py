@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from card_envs._files import in_words, read_file, replace_file
+from card_envs._files import error_text, read_file, replace_file
 
 Arrays = dict[str, NDArray[Any]]
 Memory = tuple[Arrays, dict[str, Any]]  # what something resumes from: arrays, and facts for JSON
@@ -100,7 +100,7 @@ def _metadata(data: bytes) -> dict[str, str]:
         return {}
 
 
-def read(path: Path) -> Memory:
+def read_checkpoint(path: Path) -> Memory:
     """Return the arrays and facts of a checkpoint.
 
     Raises:
@@ -113,7 +113,7 @@ def read(path: Path) -> Memory:
         if not previous(path).exists():
             raise ValueError(problem) from None
     except (OSError, ValueError) as error:
-        problem = in_words(error)
+        problem = error_text(error)
     raise ValueError(f"{problem}; {way_out(path)}") from None
 
 
@@ -150,7 +150,7 @@ def under(prefix: str, arrays: Arrays) -> Arrays:
     return {f"{prefix}/{name}": array for name, array in arrays.items()}
 
 
-def below(prefix: str, arrays: Arrays) -> Arrays:
+def part_under(prefix: str, arrays: Arrays) -> Arrays:
     """Return the arrays whose names have that prefix, without it."""
     return {name.removeprefix(f"{prefix}/"): array for name, array in arrays.items() if name.startswith(f"{prefix}/")}
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from card_envs._files import in_words
+from card_envs._files import error_text
 from card_envs.compare._report import check_picture, save_picture
 
 from .command import command, say
@@ -75,7 +75,7 @@ def _entries(run: Path) -> list[dict[str, Any]]:
         entries = folder.read_log()
     except OSError as error:
         missing = isinstance(error, (FileNotFoundError, NotADirectoryError))
-        why = f"it has no {folder.log.name}" if missing else in_words(error)
+        why = f"it has no {folder.log.name}" if missing else error_text(error)
         raise ValueError(f"{run}: no folder of a run: {why}; expected one that training has made") from None
     if not entries:
         raise ValueError(f"{run}: its log is empty")

@@ -163,7 +163,7 @@ class Run:
         Raises:
             ValueError: it is missing or broken, or belongs to other settings.
         """
-        arrays, facts = checkpoint.read(path)
+        arrays, facts = checkpoint.read_checkpoint(path)
         settings, before = self._fixed_settings(), facts["settings"]
         changed = [key for key in sorted({*settings, *before}) if settings.get(key) != before.get(key)]
         if changed:
@@ -172,9 +172,9 @@ class Run:
         had, has = (len(facts["ranks"]), facts["num_envs"]), (self.ranks.count, self.num_envs)
         own = None
         if had == has:
-            own = checkpoint.below(f"rank{self.ranks.rank}", arrays), facts["ranks"][self.ranks.rank]
+            own = checkpoint.part_under(f"rank{self.ranks.rank}", arrays), facts["ranks"][self.ranks.rank]
         try:
-            self.algorithm.restore((checkpoint.below("algorithm", arrays), facts["algorithm"]), own)
+            self.algorithm.restore((checkpoint.part_under("algorithm", arrays), facts["algorithm"]), own)
         except ValueError as error:
             raise ValueError(f"{path}: not a checkpoint of such a run: {error}; {checkpoint.way_out(path)}") from None
         self.decisions, self.seconds = facts["decisions"], facts["seconds"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table as Sheet
 
-from card_envs._files import in_words
+from card_envs._files import error_text
 from card_envs._processes import ENDING, cores, end_with_parent, handled
 
 from . import launch
@@ -71,7 +71,7 @@ def train(config: Config, resume: bool, shared_by: int = 1) -> int:
         try:
             return go(run, folder)
         except OSError as error:  # a full disk, above all: complete files stay as they are
-            return fail(folder, f"{folder.path}: {in_words(error)}")
+            return fail(folder, f"{folder.path}: {error_text(error)}")
         finally:
             run.ranks.close()
 

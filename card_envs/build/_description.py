@@ -8,7 +8,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 import numpy as np
 
 from card_envs.game import Field, Game, offsets
-from card_envs.options import adapter, described
+from card_envs.options import adapter, describe_options
 from card_envs.views import in_words
 
 
@@ -69,7 +69,7 @@ def choices_of(declared: type[Any]) -> dict[str, list[Any]]:
             return list(get_args(kind))
         return [value for part in get_args(kind) for value in listed(part)] if _is_union(kind) else []
 
-    return {name: listed(one.type) for name, one in described(declared).items()}
+    return {name: listed(one.type) for name, one in describe_options(declared).items()}
 
 
 def _is_union(kind: Any) -> bool:

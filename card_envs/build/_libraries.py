@@ -18,7 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from card_envs._files import check_replaceable, in_words, replace_file, replace_folder, write_json
+from card_envs._files import check_replaceable, error_text, replace_file, replace_folder, write_json
 from card_envs._processes import PARENT, cores
 from card_envs.compare._spread import over_processes
 from card_envs.compiling._library import ENTRY, FOLDER, FORMAT, TARGET, WITHOUT_RULES, read_checked, read_facts
@@ -305,7 +305,7 @@ def _run(command: list[str], what: str, running: list[subprocess.Popen[str]] | N
             command, env={**os.environ, **more}, stdout=pipe, stderr=pipe, text=True, errors="replace"
         )
     except OSError as error:
-        raise BuildError(f"{what}: {in_words(error)}") from None
+        raise BuildError(f"{what}: {error_text(error)}") from None
     if running is not None:
         running.append(process)
     with process:

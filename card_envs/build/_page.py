@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from card_envs._files import in_words, replace_folder
+from card_envs._files import error_text, replace_folder
 from card_envs.build._native import BUILT
 from card_envs.games import get_game
 
@@ -63,4 +63,4 @@ if __name__ == "__main__":
     try:
         write_page(Path(sys.argv[1]), Path(sys.argv[2]))
     except (OSError, ValueError) as error:
-        raise SystemExit(in_words(error)) from None
+        raise SystemExit(error_text(error)) from None

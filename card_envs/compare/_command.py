@@ -136,7 +136,7 @@ def compare_all(
     return found
 
 
-def figures_of(found: dict[str, Standings], apart: str, with_player: str) -> dict[str, Any]:
+def json_figures(found: dict[str, Standings], apart: str, with_player: str) -> dict[str, Any]:
     """Return the figures of contests for a file: of one, or of one for each phase of the game."""
     figures: dict[str, Any] = {label: one.as_dict() for label, one in found.items()}
     return {"apart": apart, "with": with_player, "contests": figures} if apart else figures[""]
@@ -173,7 +173,7 @@ def survey_all(
 
 def survey_title(plan: GamePlan, episodes: int, surveys: Mapping[str, Survey], stopped: bool) -> str:
     """Return the title of a survey, with what was counted if it was stopped."""
-    title = f"{plan.game.title}{described(plan.options)}: {episodes:,} episodes each, seed {plan.seed}"
+    title = f"{plan.game.title}{options_title(plan.options)}: {episodes:,} episodes each, seed {plan.seed}"
     counted = ", ".join(f"{name} {one.episodes:,}" for name, one in surveys.items())
     return f"{title}\nstopped after {counted}" if stopped else title
 
@@ -221,12 +221,12 @@ def comparison_title(found: Standings, pairs: int, label: str) -> str:
     """Return the title of a comparison."""
     contest = found.contest
     unit = "deals" if contest.game.is_solitaire else "mirrored pairs"
-    title = f"{contest.game.title}{described(contest.options)}: {found.pairs:,} {unit}, seed {contest.seed}"
+    title = f"{contest.game.title}{options_title(contest.options)}: {found.pairs:,} {unit}, seed {contest.seed}"
     title += f", stopped before {pairs:,}" if found.stopped else ""
     return title + (f"\n{label} of each; all else by one player: {'NAME'.join(contest.frame)}" if label else "")
 
 
-def described(options: Iterable[tuple[str, Any]]) -> str:
+def options_title(options: Iterable[tuple[str, Any]]) -> str:
     """Return options as text for a title."""
     return "".join(f", {name}={value}" for name, value in options)
 
@@ -277,4 +277,4 @@ def solve_many(
 def solving_title(task: SolveTask, packs: int) -> str:
     """Return the title of solved deals."""
     bounds = f"{packs:,} packs, seed {task.seed}, {task.seconds:g} s each"
-    return f"{task.game.title}{described(task.options)}: {bounds}"
+    return f"{task.game.title}{options_title(task.options)}: {bounds}"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from multiprocessing import active_children, get_context
 from typing import Any, TypeVar
 
-from card_envs._files import in_words
+from card_envs._files import error_text
 from card_envs._processes import begin_worker
 from card_envs.engine._buffers import check_int
 
@@ -134,7 +134,7 @@ def _connect(address: str, at_exit: ExitStack) -> None:
         ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
         at_exit.callback(ray.shutdown)
     except (OSError, OverflowError, RuntimeError, ValueError) as error:  # OverflowError: of invalid ports
-        raise OSError(f"Ray cluster {address}: {in_words(error)}; expected HOST:PORT, or local") from None
+        raise OSError(f"Ray cluster {address}: {error_text(error)}; expected HOST:PORT, or local") from None
 
 
 def _over_cluster(work: Callable[[Portion], Result], portions: Sequence[Portion], address: str) -> Iterator[Result]:

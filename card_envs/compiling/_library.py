@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from card_envs._files import in_words, read_file, reason
+from card_envs._files import error_text, read_file, reason
 
 FOLDER = Path(__file__).parents[1] / "native"
 FORMAT = 1  # of manifests and entries
@@ -85,7 +85,7 @@ def chosen_target() -> Path | None:
             if target["machine"] == machine() and processor_has() >= set(target["needs"]):
                 found.append((len(target["needs"]), file.parent))
         except (OSError, ValueError) as error:
-            _warn(f"not used: {in_words(error)}")
+            _warn(f"not used: {error_text(error)}")
         except (KeyError, TypeError) as error:
             _warn(f"{file}: not used: damaged: {error!r}; {AGAIN}")
     if place and not found:

@@ -50,7 +50,7 @@ OPENED: dict[
 }
 
 
-def described(plan: Plan) -> dict[str, Any]:
+def describe_columns(plan: Plan) -> dict[str, Any]:
     """Return what the numbers of a plan's rows mean, for JSON: fields of observations and actions with offsets."""
     rules = plan.game.rules
     return {"license": LICENSE, "observation": _fields(rules.OBS_FIELDS), "actions": _fields(rules.ACTION_FIELDS)}

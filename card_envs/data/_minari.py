@@ -64,7 +64,7 @@ def to_minari(
         clear_leftovers(root, OLD)
         hidden = root / f".new-{os.getpid()}-{secrets.token_hex(8)}"
         try:
-            count = _write(plan, hidden, dataset_id, workers, progress)
+            count = _write_minari(plan, hidden, dataset_id, workers, progress)
             if count:
                 _make_known(hidden, root, dataset_id)
         finally:
@@ -72,7 +72,7 @@ def to_minari(
     return count
 
 
-def _write(
+def _write_minari(
     plan: Plan, root: Path, dataset_id: str, workers: Executor, progress: Callable[[int, int], object] | None
 ) -> int:
     """Play games into a data set below another root than the user's; return the number of decisions."""
@@ -80,7 +80,9 @@ def _write(
 
     found: Any = None
     games = count = 0
-    for part, rows in _in_order(plan.parts(), workers.spread(partial(_played, plan, plan.digests()), plan.parts())):
+    for part, rows in _in_order(
+        plan.parts(), workers.spread(partial(_played_episode, plan, plan.digests()), plan.parts())
+    ):
         episodes = list(_episodes(plan, rows))
         if found is not None:
             found.update_dataset_from_buffer(episodes)
@@ -143,7 +145,7 @@ def _make_known(hidden: Path, root: Path, dataset_id: str) -> None:
     (hidden / dataset_id).rename(target)
 
 
-def _played(plan: Plan, digests: dict[str, str], part: range) -> tuple[range, Rows]:
+def _played_episode(plan: Plan, digests: dict[str, str], part: range) -> tuple[range, Rows]:
     plan.check_players(digests)
     return part, plan.play(part)
 

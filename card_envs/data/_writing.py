@@ -24,7 +24,7 @@ from card_envs._files import (
     write_json,
 )
 from card_envs.compare._spread import Executor
-from card_envs.data._card import CARD, card, described
+from card_envs.data._card import CARD, card, describe_columns
 from card_envs.data._plan import Plan, Rows
 from card_envs.episode import Episode
 from card_envs.game import Int8s
@@ -238,7 +238,7 @@ def parquet(plan: Plan, rows: Rows, settings: dict[str, Any] | None = None) -> b
         flat = arrow.array(rows.values.reshape(-1))
         columns["values"] = arrow.FixedSizeListArray.from_arrays(flat, rows.values.shape[1])
     table = arrow.table(columns)
-    about = {**(settings or plan.as_dict()), **described(plan)}
+    about = {**(settings or plan.as_dict()), **describe_columns(plan)}
     table = table.replace_schema_metadata({METADATA: json.dumps(about)})
     file = BytesIO()
     files.write_table(table, file, compression="zstd", use_dictionary=["player"])

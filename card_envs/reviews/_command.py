@@ -81,7 +81,7 @@ def review_policies(
     title = f"{game.title}: {number} decisions of each from {games} games against itself, judged by {by}"
     console.print(sheet_of(title, reviews, by_seat=False))
     for name, review in reviews.items():
-        lines = [f"\n  {described(review, move)}" for move in review.costliest()]
+        lines = [f"\n  {cost_text(review, move)}" for move in review.costliest()]
         console.print(Text(f"{name}: costliest moves{''.join(lines)}" if lines else f"{name}: {NONE_WORSE}"))
     for name in reviews:
         if by in PRESETS and name in PRESETS[PRESETS.index(by) :]:
@@ -123,11 +123,11 @@ def show_costliest(console: Console, review: Review) -> None:
     if not shown:
         console.print(NONE_WORSE)
     for move in shown:
-        console.print(Text(f"\n{described(review, move)}"))
+        console.print(Text(f"\n{cost_text(review, move)}"))
         console.print(with_suits(review.game.view.picture(move.view), console), highlight=False)
 
 
-def described(review: Review, move: ReviewedMove) -> str:
+def cost_text(review: Review, move: ReviewedMove) -> str:
     """Return in a line what a move cost."""
     figures = f"{move.cost:z.2f} ± {move.error:.2f} {review.game.view.MARGIN_UNIT}"
     where = f"Deal {move.game}, move {move.number + 1}" if review.games > 1 else f"Move {move.number + 1}"

@@ -20,7 +20,7 @@ from pydantic import Field, ValidationError
 
 from card_envs.game import LONGEST_MOVE, Game
 from card_envs.opponents.policy import Opponent, PolicyError
-from card_envs.options import described
+from card_envs.options import describe_options
 from card_envs.serve._asking import ServedOpponents
 from card_envs.serve._messages import GameName, GameRequest, NoRequest, OpponentName, Problem, Request, malformed, wrong
 from card_envs.serve._operations import Operation
@@ -161,7 +161,7 @@ class ModelTables:
         return self._tables[asked.table]
 
     def _described(self, game: Game) -> str:
-        options = [f"  option {name}: {option.description}" for name, option in described(game.options).items()]
+        options = [f"  option {name}: {option.description}" for name, option in describe_options(game.options).items()]
         opponents = f"  opponents: {', '.join(self.opponents.names(game))}"
         return "\n".join([f"{game.name} ({game.title}), {game.rules.NUM_SEATS} seats", *options, opponents])
 

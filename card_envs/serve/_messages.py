@@ -81,12 +81,12 @@ class Request(BaseModel):
     @classmethod
     def _plain(cls, given: Any) -> Any:
         try:
-            return plain(given)
+            return with_ints(given)
         except RecursionError:
             raise ValueError("nested too deep") from None
 
 
-def plain(given: Any) -> Any:
+def with_ints(given: Any) -> Any:
     """Return parsed JSON with integral floats as ints.
 
     Raises:
@@ -96,8 +96,8 @@ def plain(given: Any) -> Any:
         if len(given) > MOST_ENTRIES:
             raise ValueError(f"a list or object of {len(given)} entries; expected at most {MOST_ENTRIES}")
         if isinstance(given, list):
-            return [plain(value) for value in given]
-        return {plain(key): plain(value) for key, value in given.items()}
+            return [with_ints(value) for value in given]
+        return {with_ints(key): with_ints(value) for key, value in given.items()}
     if isinstance(given, str) and not given.isascii():
         try:
             given.encode()

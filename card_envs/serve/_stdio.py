@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError
 
 from card_envs._files import reason
 from card_envs.serve._advisers import log
-from card_envs.serve._messages import Problem, Request, as_json, malformed, plain
+from card_envs.serve._messages import Problem, Request, as_json, malformed, with_ints
 from card_envs.serve._operations import CALLS
 from card_envs.serve._seats import Seats
 
@@ -59,7 +59,7 @@ async def answer(seats: Seats, line: bytes) -> dict[str, Any]:
 
 def _echo(identity: Any) -> Any:
     """Return an `id` that can be sent back unchanged. Raises ValueError."""
-    plain(identity)
+    with_ints(identity)
     return identity
 
 

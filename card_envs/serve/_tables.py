@@ -167,8 +167,8 @@ class Tables:
         name = secrets.token_hex(8)
         tokens = [name + secrets.token_hex(16) if player is None else None for player in header.players]
         watcher = name + secrets.token_hex(16)
-        digests = [_digest(token) if token else "" for token in tokens]
-        header = header.model_copy(update={"tokens": digests, "watcher": _digest(watcher)})
+        digests = [_token_digest(token) if token else "" for token in tokens]
+        header = header.model_copy(update={"tokens": digests, "watcher": _token_digest(watcher)})
         table = SeatedTable(name, header)
         self._append(name, header.model_dump(mode="json"), os.O_CREAT | os.O_EXCL)
         self._names.add(name)
@@ -179,7 +179,7 @@ class Tables:
         """Return the table and the seat of a token. Raises Problem for an unknown token."""
         table = self._named_in(token)
         if table is not None:
-            digest = _digest(token)
+            digest = _token_digest(token)
             for seat, known in enumerate(table.header.tokens):
                 if hmac.compare_digest(known, digest):
                     return table, seat
@@ -188,7 +188,7 @@ class Tables:
     def find_watched(self, token: str) -> SeatedTable:
         """Return the table of a watcher's token. Raises Problem for an unknown token."""
         table = self._named_in(token)
-        if table is None or not hmac.compare_digest(table.header.watcher, _digest(token)):
+        if table is None or not hmac.compare_digest(table.header.watcher, _token_digest(token)):
             raise Problem("unknown", "nothing to watch here, or the table is gone")
         return table
 
@@ -203,7 +203,7 @@ class Tables:
 
     def read(self, name: str) -> SeatedTable | None:
         """Return a table from its file, in any thread; None if there is none. Raises Problem if it is damaged."""
-        return _read(self._path(name))
+        return _read_table(self._path(name))
 
     def keep(self, table: SeatedTable) -> None:
         """Keep a table in memory after reading it, unless it is there already or was deleted meanwhile."""
@@ -329,7 +329,7 @@ class Tables:
             raise Problem("busy", f"the table can't be saved: {error.strerror or error}") from None
 
 
-def _digest(token: str) -> str:
+def _token_digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
@@ -346,7 +346,7 @@ def _is_table(path: Path) -> bool:
     return line.endswith(b"\n")
 
 
-def _read(path: Path) -> SeatedTable | None:
+def _read_table(path: Path) -> SeatedTable | None:
     """Return a table from its file; None if it is gone. A last line cut off by a crash is dropped.
 
     Raises:

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markdown import Markdown
 
 from card_envs._console import is_lost
-from card_envs._files import check_output, in_words
+from card_envs._files import check_output, error_text
 from card_envs._narration import (
     WIDTH,
     Event,
@@ -243,7 +243,7 @@ class PersonsTable:
             self.say(f"{name} was stopped; it is still your move.")
             return
         except (OSError, ValueError) as error:
-            self.say(in_words(error))
+            self.say(error_text(error))
             return
         self.show(hint_text(self.game, name, ranked))
 
@@ -255,7 +255,7 @@ class PersonsTable:
             check_output(Path(file))
             self.sitting.episode.record().save(file)
         except (OSError, ValueError) as error:
-            self.say(in_words(error))
+            self.say(error_text(error))
         else:
             self.say(f"Saved to {file}; --resume {file} goes on from here.")
 

@@ -144,7 +144,7 @@ class Showing(NamedTuple):
             next(self.play)
 
 
-def frames(game: Showing) -> Iterator[str]:
+def picture_frames(game: Showing) -> Iterator[str]:
     """Yield the positions of a game as text."""
     sitting = game.sitting
     for number, (viewer, events, ends) in enumerate(game.positions()):
@@ -159,7 +159,7 @@ def show(game: Showing, screen: Screen) -> None:
     """Show a game as text, or write it to a file as pictures, each for `delay` seconds (default: 1)."""
     console, delay, gif = screen
     if gif is None:
-        browse(frames(game), delay, console)
+        browse(picture_frames(game), delay, console)
         return
     from card_envs.draw import draw
     from card_envs.draw.raster import save_gif

@@ -50,19 +50,19 @@ def test_300_flipped_bits_are_300_refusals(trained: Run, tmp_path: Path) -> None
         data[place // 8] ^= 1 << place % 8
         path.write_bytes(data)
         with pytest.raises(ValueError, match=f"{path}: not a checkpoint"):
-            checkpoint.read(path)
+            checkpoint.read_checkpoint(path)
     for length in (0, 7, 8, 100, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:length])
         with pytest.raises(ValueError, match="truncated or modified"):
-            checkpoint.read(path)
+            checkpoint.read_checkpoint(path)
     path.write_bytes(whole + b"\0")
     with pytest.raises(ValueError, match="truncated or modified"):
-        checkpoint.read(path)
+        checkpoint.read_checkpoint(path)
     path.write_bytes(whole)
-    arrays, facts = checkpoint.read(path)
+    arrays, facts = checkpoint.read_checkpoint(path)
     path.write_bytes(save(arrays, {"facts": json.dumps(facts)}))  # without a digest
     with pytest.raises(ValueError, match="truncated or modified"):
-        checkpoint.read(path)
+        checkpoint.read_checkpoint(path)
 
 
 def test_the_one_before_is_kept_and_named(trained: Run, tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_the_one_before_is_kept_and_named(trained: Run, tmp_path: Path) -> None:
     first = path.read_bytes()
     path.write_bytes(first[:-1])
     with pytest.raises(ValueError, match="there is no good one before it: start again without --resume"):
-        checkpoint.read(path)
+        checkpoint.read_checkpoint(path)
     path.write_bytes(first)
     trained.save_checkpoint(path)
     kept = checkpoint.previous(path)
@@ -81,7 +81,7 @@ def test_the_one_before_is_kept_and_named(trained: Run, tmp_path: Path) -> None:
         Run(CONFIG).load_checkpoint(path)
     path.unlink()
     with pytest.raises(ValueError, match=rf"there is no checkpoint to resume from; .*`mv {kept}"):
-        checkpoint.read(path)
+        checkpoint.read_checkpoint(path)
     kept.rename(path)
     Run(CONFIG).load_checkpoint(path)
 
@@ -175,7 +175,7 @@ def test_forged_checkpoints_are_refused(forgery: str, trained: Run, tmp_path: Pa
     """The checksum is right: what only the checks behind it can find."""
     path = tmp_path / NAME
     trained.save_checkpoint(path)
-    arrays, facts = checkpoint.read(path)
+    arrays, facts = checkpoint.read_checkpoint(path)
     forge, named = FORGED[forgery]
     forge(arrays, facts)
     checkpoint.write(path, arrays, facts)

@@ -59,7 +59,7 @@ def shipped(folder: Path) -> list[str]:
 def everything(run: Run, path: Path) -> tuple[dict[str, bytes], dict[str, Any]]:
     """All that the run would go on from."""
     run.save_checkpoint(path)
-    arrays, facts = checkpoint.read(path)
+    arrays, facts = checkpoint.read_checkpoint(path)
     facts.pop("seconds")
     return {name: array.tobytes() for name, array in arrays.items()}, facts
 
@@ -206,7 +206,7 @@ def test_a_poisoned_batch_is_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "no longer a number" in said and "--resume goes on from" in said
     with np.load(tmp_path / "runs/tiny/bad_batch.npz") as bad:
         assert len(bad["seen"]) == len(bad["full"]) == len(bad["returns"]) > 0
-    arrays, _ = checkpoint.read(tmp_path / "runs/tiny/checkpoint.safetensors")
+    arrays, _ = checkpoint.read_checkpoint(tmp_path / "runs/tiny/checkpoint.safetensors")
     assert all(np.isfinite(array).all() for array in arrays.values())
 
 
@@ -240,7 +240,7 @@ def test_a_disk_that_fills_ends_the_run_with_a_hint(tmp_path: Path, monkeypatch:
         assert hint in said
         assert not list(folder.rglob(".new-*"))
     room[0] = 10**9
-    _, before = checkpoint.read(folder / "checkpoint.safetensors")
+    _, before = checkpoint.read_checkpoint(folder / "checkpoint.safetensors")
     result = CliRunner().invoke(app, [*arguments, f"decisions={before['decisions'] + 100}", "--resume"])
     assert result.exit_code == 0, result.output
 
@@ -298,7 +298,7 @@ def test_two_processes_train_one_policy(tmp_path: Path) -> None:
     assert output.count("load_opponent(") == 1  # one writer
     folder = tmp_path / "runs" / "tiny"
     assert load_opponent(folder / "opponent").game.name == "back_alley"
-    arrays, facts = checkpoint.read(folder / "checkpoint.safetensors")
+    arrays, facts = checkpoint.read_checkpoint(folder / "checkpoint.safetensors")
     assert arrays["rank0/dealt_from"].tobytes() != arrays["rank1/dealt_from"].tobytes()  # deals of their own
     assert len(facts["ranks"]) == 2
     alone = CliRunner().invoke(app, [*arguments, "decisions=5000", "--resume"])
@@ -314,7 +314,7 @@ def test_a_run_is_shared_among_cores(tmp_path: Path) -> None:
     done = subprocess.run([*command, "decisions=4000"], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"training in 2 of {cores()} cores" in done.stdout and done.stdout.count("load_opponent(") == 1
-    _, facts = checkpoint.read(tmp_path / "runs" / "tiny" / "checkpoint.safetensors")
+    _, facts = checkpoint.read_checkpoint(tmp_path / "runs" / "tiny" / "checkpoint.safetensors")
     assert len(facts["ranks"]) == 2
     assert (facts["settings"]["num_envs"], facts["settings"]["minibatch_size"]) == (32, 64)  # as they were given
     assert facts["num_envs"] == 16
@@ -327,7 +327,7 @@ def test_a_run_is_shared_among_cores(tmp_path: Path) -> None:
     assert "Traceback" not in lost.stdout + lost.stderr
     folder = tmp_path / "runs" / "tiny"
     for processes, changed in ((2, False), (1, True), (1, False), (2, True)):  # whatever it had before
-        before = checkpoint.read(folder / "checkpoint.safetensors")[1]["decisions"]
+        before = checkpoint.read_checkpoint(folder / "checkpoint.safetensors")[1]["decisions"]
         arguments = [*command[:-1], str(processes), "--resume", f"decisions={before + 1000}"]
         done = subprocess.run(arguments, capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -350,7 +350,7 @@ def test_ctrl_c_ends_a_shared_run_as_it_ends_another(tmp_path: Path) -> None:
             os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 130 and "saved to" in output, output
     assert "Traceback" not in output and "death signal" not in output, output
-    _, facts = checkpoint.read(tmp_path / "runs" / "tiny" / "checkpoint.safetensors")
+    _, facts = checkpoint.read_checkpoint(tmp_path / "runs" / "tiny" / "checkpoint.safetensors")
     assert facts["decisions"] > 0
 
 
@@ -381,7 +381,7 @@ def test_a_dead_process_ends_the_run_with_a_good_checkpoint(tmp_path: Path) -> N
         process.kill()
     assert process.returncode != 0
     assert "another process of this run has died" in output or "SIGKILL" in output or "Signal 9" in output
-    _, facts = checkpoint.read(folder / "checkpoint.safetensors")
+    _, facts = checkpoint.read_checkpoint(folder / "checkpoint.safetensors")
     assert facts["decisions"] > 0
 
 
@@ -423,7 +423,7 @@ def test_two_nodes_train_one_policy(tmp_path: Path) -> None:
         end(nodes)
     assert [node.returncode for node in nodes] == [0, 0], outputs
     assert "load_opponent(" in outputs[0] and "load_opponent(" not in outputs[1]
-    _, facts = checkpoint.read(tmp_path / "runs" / "tiny" / "checkpoint.safetensors")
+    _, facts = checkpoint.read_checkpoint(tmp_path / "runs" / "tiny" / "checkpoint.safetensors")
     assert len(facts["ranks"]) == 2 and facts["decisions"] >= 4000
 
 
@@ -443,7 +443,7 @@ def test_a_lost_node_ends_the_run_with_a_good_checkpoint(tmp_path: Path, lost: i
     assert nodes[1 - lost].returncode not in (0, -signal.SIGKILL)
     if lost == 1:
         assert "another process of this run has died" in output and "--resume goes on" in output.replace("\n", " ")
-    _, facts = checkpoint.read(folder / "checkpoint.safetensors")
+    _, facts = checkpoint.read_checkpoint(folder / "checkpoint.safetensors")
     nodes = start_nodes([*arguments, f"decisions={facts['decisions'] + 500}", "--resume"])
     try:
         outputs = [node.communicate(timeout=300)[0] for node in nodes]
@@ -481,7 +481,7 @@ def test_kills_at_random_moments_change_nothing(tmp_path: Path) -> None:
             process.send_signal(signal.SIGKILL)
             process.communicate()
         kills += 1
-        _, facts = checkpoint.read(folder / "checkpoint.safetensors")  # the last good one is always there
+        _, facts = checkpoint.read_checkpoint(folder / "checkpoint.safetensors")  # the last good one is always there
         reached.append(facts["decisions"])
     print("decisions at the kills:", reached)
     assert reached == sorted(reached)

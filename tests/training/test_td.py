@@ -106,6 +106,6 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert log[-1]["decisions"] >= 1200 and 0 <= log[0]["win_share_greedy"] <= 1
     assert load_opponent(folder / "opponent").game.name == SOONEST.name
     assert load_card(folder / "opponent").training["algorithm"] == "td"
-    assert checkpoint.read(folder / "checkpoint.safetensors")[1]["algorithm"] == {"deals": log[-1]["deals"]}
+    assert checkpoint.read_checkpoint(folder / "checkpoint.safetensors")[1]["algorithm"] == {"deals": log[-1]["deals"]}
     several = CliRunner().invoke(app, [*words, "decisions=1", "--processes", "2"])
     assert several.exit_code == 2 and "--processes: expected 1" in several.output

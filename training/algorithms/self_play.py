@@ -167,7 +167,7 @@ class SelfPlay(Algorithm):
                 raise ValueError(f"{name}: expected a number from 0 to {most}, got {facts.get(name)!r}")
         self._take_networks(arrays, list(self.networks))
         like = checkpoint.of_module(self.actor)
-        pool = [checkpoint.below(f"pool{i}", arrays) for i in range(facts["pool_snapshots"])]
+        pool = [checkpoint.part_under(f"pool{i}", arrays) for i in range(facts["pool_snapshots"])]
         self.pool.snapshots = [
             checkpoint.tensors(checkpoint.check_arrays(snapshot, like, f"pool{i}")) for i, snapshot in enumerate(pool)
         ]
@@ -183,8 +183,8 @@ class SelfPlay(Algorithm):
     def _take_networks(self, arrays: checkpoint.Arrays, names: list[str]) -> None:
         """Set these networks and Adam as they are in a checkpoint. Raises ValueError where they don't fit."""
         for name in names:
-            checkpoint.into_module(self.networks[name], checkpoint.below(name, arrays), name)
-        checkpoint.into_optimizer(self.optimizer, checkpoint.below("optimizer", arrays))
+            checkpoint.into_module(self.networks[name], checkpoint.part_under(name, arrays), name)
+        checkpoint.into_optimizer(self.optimizer, checkpoint.part_under("optimizer", arrays))
 
     def _warm_start(self, name: str) -> None:
         """Begin with the networks of a run, or the actor of an opponent. Raises ValueError where they don't fit."""
@@ -192,8 +192,8 @@ class SelfPlay(Algorithm):
             folder = folder_of(name)
             path = RunFolder(folder).checkpoint if folder else None
             if path and path.is_file():
-                arrays = checkpoint.below("algorithm", checkpoint.read(path)[0])
-                names = [network for network in self.networks if checkpoint.below(network, arrays)]
+                arrays = checkpoint.part_under("algorithm", checkpoint.read_checkpoint(path)[0])
+                names = [network for network in self.networks if checkpoint.part_under(network, arrays)]
                 self._take_networks(arrays, names or ["actor"])
             else:
                 policy = load_opponent(name, self.game).policy

@@ -13,7 +13,7 @@ import numpy as np
 
 from card_envs import game as contract
 from card_envs.game import Field, Game, Rate, Stat, state_dtype, total
-from card_envs.options import described
+from card_envs.options import describe_options
 from card_envs.scaffold._checks.sources import Finding, Source, Sources, did_you_mean, module_of
 
 PARTS: dict[str, type] = {"rules": contract.Rules, "bot": contract.Bot, "view": contract.View}
@@ -198,7 +198,7 @@ def _check_options(game: Game, source: Source) -> Iterator[Finding]:
         problem = "Options is missing: a class of options, decorated with card_envs.options.options"
         yield Finding(source.file, source.line_of("Options"), problem)
         return
-    declared = described(options)
+    declared = describe_options(options)
     for name, field in declared.items():
         if field.default is MISSING or not field.description:
             yield source.finding("Options", f"option {name}: expected a default and a description")

@@ -14,7 +14,7 @@ from typing import Any
 from card_envs._layout import rewritten
 from card_envs.game import Game
 from card_envs.games import GAMES
-from card_envs.options import described
+from card_envs.options import describe_options
 from card_envs.scaffold._checks.declared import functions_of
 from card_envs.scaffold._checks.sources import Finding, Source, Sources, checkout
 from card_envs.testing.referee import Facts, Referee, RefereeModule, home_of_tests
@@ -51,7 +51,7 @@ def check_page(game: Game, sources: Sources) -> Iterator[Finding]:
                 command = f"python -m card_envs layout {game.name} --write"
                 yield Finding(file, number, f"expected {expected!r}, from the fields; fix it with {command}")
                 break
-    for option in described(game.options):
+    for option in describe_options(game.options):
         if f"`{option}`" not in page:
             yield Finding(file, 1, f"it does not mention the option `{option}`")
     rules = numbered_rules(page)

@@ -41,7 +41,7 @@ FIRST_OF_STOCK = 2 * HAND_SIZE + 1  # place in the pack
 STOCK_SIZE = PACK_SIZE - FIRST_OF_STOCK
 MOST_CARDS = HAND_SIZE + STOCK_SIZE  # in one hand
 MOST_MOVES = 4 * PACK_SIZE  # every card drawn, passed on and played, and a pass after each
-DRAW, PASS = NUM_CARDS, NUM_CARDS + 1
+DRAW, PASS, NUM_ACTIONS = NUM_CARDS, NUM_CARDS + 1, NUM_CARDS + 2
 WORST_SCORE = -float(MOST_CARDS)
 SUIT = np.uint64(0b1111)  # clubs
 RANK = np.uint64(0b0001_0001_0001_0001)  # jacks
@@ -176,7 +176,7 @@ def legal(state: State, mask: Mask) -> int:
     mask[:] = 0
     if state.needs_deal:
         return 0
-    spread(mask, 0, choices(state), PASS + 1)
+    spread(mask, 0, choices(state), NUM_ACTIONS)
     return count(choices(state))
 
 
