@@ -21,6 +21,8 @@ PANELS: list[tuple[str, dict[str, str], str]] = [
     ("Entropy", {"entropy": ""}, "share of the largest possible"),
     ("Error of the critic", {"value_error": ""}, "points, root mean square"),
 ]
+MEASURED = ("win_share", "margin")  # measured now and then; all else comes from every update and is smoothed
+FEW = 30  # points that are marked: one alone would not be seen
 SMOOTHING = 0.02  # share of a run over which figures of every update are averaged
 
 
@@ -47,15 +49,23 @@ def draw(runs: list[Path], out: Path, hours: bool = False) -> None:
     from matplotlib import pyplot as plt
 
     logs = {run.name: _entries(run) for run in runs}
-    figure, axes = plt.subplots(2, 2, figsize=(11, 7), layout="constrained")
-    for axis, (title, figures, label) in zip(axes.flat, PANELS):
+    logged = {name for entries in logs.values() for entry in entries for name in entry if entry[name] is not None}
+    panels = [panel for panel in PANELS if logged & panel[1].keys()]
+    rows = -(-len(panels) // 2)
+    figure, axes = plt.subplots(rows, 2, figsize=(11, 3.5 * rows), layout="constrained", squeeze=False)
+    for axis in axes.flat[len(panels) :]:
+        axis.remove()
+    for axis, (title, figures, label) in zip(axes.flat, panels):
         for color, (run, entries) in enumerate(logs.items()):
             for style, (name, words) in zip(("-", "--"), figures.items()):
                 points = [(entry, entry[name]) for entry in entries if entry.get(name) is not None]
                 x = [entry["seconds"] / 3600 if hours else entry["decisions"] / 1e6 for entry, _ in points]
-                y = _smooth([value for _, value in points]) if len(points) == len(entries) else [v for _, v in points]
+                values = [value for _, value in points]
+                y = values if name.startswith(MEASURED) else _smooth(values)
                 text = " ".join(part for part in (run if len(logs) > 1 else "", words) if part)
-                axis.plot(x, y, style, color=f"C{color}", label=text, linewidth=1.6)
+                axis.plot(
+                    x, y, style, color=f"C{color}", label=text, linewidth=1.6, marker="." if len(x) < FEW else None
+                )
         axis.set_title(title, loc="left", fontweight="bold")
         axis.set_ylabel(label)
         axis.set_xlabel("hours" if hours else "million decisions")

@@ -8,10 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from card_envs.compare.pairs import PairResult, play_pairs
-from card_envs.engine._cost import per_second
+from card_envs.engine._cost import per_second, work_time
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.networks.folder import golden_decisions, save_network
@@ -29,9 +27,11 @@ if TYPE_CHECKING:
 ANCHORS = ("trivial", "greedy")
 # Deals of the quick measurements and of the last one, so that the reported figures are not those that were watched.
 QUICK_SEED, FINAL_SEED = 1, 2
-# A run is measured after a share of the time so far, within these seconds (sooner where it has few minutes in all);
-# measuring takes at most its share of the time.
-LEAST_SECONDS, MOST_SECONDS, ELAPSED_SHARE, BUDGET_SHARE, MEASURING_SHARE = 15.0, 120.0, 0.4, 0.1, 0.05
+# A run is measured at its start and its end, and on the way after a share of the time so far, within these seconds;
+# measuring takes at most its share of the time. So that every run has a curve, it is measured this often at least,
+# unless that would take more than the larger share.
+LEAST_SECONDS, MOST_SECONDS, ELAPSED_SHARE, MEASURING_SHARE = 15.0, 120.0, 0.4, 0.05
+MEASUREMENTS, MOST_MEASURING_SHARE = 8, 0.5
 # Settings that a resumed run may change.
 FREE_SETTINGS = {
     "minutes", "decisions", "save_minutes", "quick_pairs", "final_pairs", "sampled", "runs", "name", "device",
@@ -107,31 +107,30 @@ class Run:
         Returns:
             Whether it has reached its end.
         """
-        saved = measured = time.monotonic()
-        took = 0.0
+        saved, measured, took = time.monotonic(), self.seconds, 0.0
+        if watcher is not None and not self.decisions:
+            watcher.show({"decisions": 0, "seconds": 0.0, **self.quick_strength()}, 0.0)
         while self.ranks.from_first(self.progress) < 1:
             if self.ranks.sum(stop())[0]:
                 return False
             entry = self.iterate()
-            now = time.monotonic()
-            if self.ranks.from_first(now - measured > self._measuring_interval(took)):
+            is_due = (
+                self.seconds - measured > measuring_interval(self.seconds, self.progress, took) or self.progress >= 1
+            )
+            if self.ranks.from_first(is_due):
+                begun = work_time()
                 if self.ranks.is_first:
                     entry |= self.quick_strength()
-                measured = time.monotonic()
-                took = measured - now
+                measured, took = self.seconds, work_time() - begun
             if watcher is not None:
                 watcher.show(entry, self.progress)
+            now = time.monotonic()
             if self.ranks.from_first(now - saved > 60 * self.config.save_minutes):
                 self.save_checkpoint(folder.checkpoint)
                 if self.ranks.is_first:
                     self.save(folder.opponent)
                 saved = now
         return True
-
-    def _measuring_interval(self, took: float) -> float:
-        """Return the seconds between quick measurements, of which the last one took so long."""
-        least = min(LEAST_SECONDS, BUDGET_SHARE * 60 * (self.config.minutes or np.inf))
-        return max(min(max(least, ELAPSED_SHARE * self.seconds), MOST_SECONDS), took / MEASURING_SHARE)
 
     # Checkpoints
 
@@ -229,3 +228,16 @@ class Run:
                 result = play_pairs(self.game, policy, other, self.config.final_pairs, FINAL_SEED)
             strength.append({"against": anchor, "seed": FINAL_SEED, **result.as_dict()})
         return strength
+
+
+def measuring_interval(seconds: float, progress: float, took: float) -> float:
+    """Return the seconds of training between quick measurements.
+
+    Args:
+        seconds: of training so far.
+        progress: the share of the run that is done, above 0.
+        took: processor seconds of the last measurement, without compiling.
+    """
+    calm = min(max(LEAST_SECONDS, ELAPSED_SHARE * seconds), MOST_SECONDS)
+    often = max(seconds / progress / MEASUREMENTS, took / MOST_MEASURING_SHARE)
+    return min(max(calm, took / MEASURING_SHARE), often)

@@ -80,6 +80,17 @@ class Watcher:
             group = next((group for prefix, group in GROUPS.items() if name.startswith(prefix)), None)
             if group is not None and figure == figure:
                 self._board.add_scalar(f"{group}/{name}", figure, entry["decisions"])
+        if entry["decisions"]:
+            self._show_pace(entry, progress)
+        anchors = [name.removeprefix("win_share_") for name in entry if name.startswith("win_share_")]
+        if anchors:
+            self._say_once("measured now and then: share of episodes won (points a deal) against …", "strength")
+            done = f"{entry['decisions']:>13,} decisions {entry['seconds'] / 60:5.1f} min"
+            of = [f"{one} {entry[f'win_share_{one}']:.2f} ({entry[f'margin_{one}']:+z.1f})" for one in anchors]
+            self._say("  ".join([done, *of, _bar(entry, anchors[-1])]))
+
+    def _show_pace(self, entry: dict[str, Any], progress: float) -> None:
+        """Display how far the run is, how fast, and what is left of it."""
         seconds = entry["seconds"]
         self._start = self._start or (seconds, progress)
         trained, gained = seconds - self._start[0], progress - self._start[1]
@@ -94,13 +105,7 @@ class Watcher:
             figures=", ".join(headline),
         )
         if trained > SURE_SECONDS:
-            self._say_once(f"{rate}, so about {max(left, 6) / 60:.1f} minutes left", "time")
-        anchors = [name.removeprefix("win_share_") for name in entry if name.startswith("win_share_")]
-        if anchors:
-            self._say_once("measured now and then: share of episodes won (points a deal) against …", "strength")
-            done = f"{entry['decisions']:>13,} decisions {seconds / 60:5.1f} min"
-            of = [f"{one} {entry[f'win_share_{one}']:.2f} ({entry[f'margin_{one}']:+z.1f})" for one in anchors]
-            self._say("  ".join([done, *of, _bar(entry, anchors[-1])]))
+            self._say_once(f"{rate}, so about {max(left, 6) / 60:.1f} minutes of training left, plus measuring", "time")
 
     def _say_once(self, text: str, what: str) -> None:
         """Print a line, unless one of this kind was printed."""

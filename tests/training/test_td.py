@@ -93,7 +93,6 @@ def test_forged_memories_are_refused() -> None:
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(td, "DEALS", 20)
-    monkeypatch.setattr(Run, "_measuring_interval", lambda run, took: 0.0)
     file = tmp_path / "tiny.toml"
     file.write_text(f'game = "{SOONEST.name}"\nalgorithm = "td"\n')
     words = ["--config", str(file), f"runs={tmp_path}", "quick_pairs=1", "final_pairs=2"]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from typer.testing import CliRunner
 
 from training import plot, train
-from training.run import Run
+from training.run import measuring_interval
 from training.run_folder import RunFolder
 
 QUICKSTART = Path(__file__).parents[2] / "configs" / "quickstart.toml"
@@ -20,21 +22,55 @@ TINY = [
     "minibatch_size=64",
     "final_pairs=2",
     "quick_pairs=1",
-    "decisions=1500",
+    "decisions=6000",
 ]
 
 
 @pytest.mark.parametrize("more", [[], ["--hours"]])
-def test_curves(tmp_path: Path, more: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Run, "_measuring_interval", lambda run, took: 0.0)
+def test_curves(tmp_path: Path, more: list[str]) -> None:
+    """A short run has a curve from its start to its end, in the log, TensorBoard and the picture."""
     arguments = ["--config", str(QUICKSTART), f"runs={tmp_path}", "name=tiny", *TINY]
     assert CliRunner().invoke(train.app, arguments).exit_code == 0
+    log = RunFolder(tmp_path / "tiny").read_log()
+    measured = [entry["decisions"] for entry in log if "win_share_greedy" in entry]
+    assert measured[0] == 0 and measured[-1] == log[-1]["decisions"] >= 6000
+    assert len(measured) > 2
+    board = EventAccumulator(str(tmp_path / "tiny" / "tensorboard")).Reload()
+    assert [point.step for point in board.Scalars("strength/win_share_greedy")] == measured
     picture = tmp_path / "curves.png"
     result = CliRunner().invoke(plot.app, [str(tmp_path / "tiny"), "--out", str(picture), *more])
     assert result.exit_code == 0, result.output
     assert picture.read_bytes().startswith(b"\x89PNG")
     wrong = CliRunner().invoke(plot.app, [str(tmp_path), "--out", str(picture)])
     assert wrong.exit_code == 2 and "no folder of a run" in wrong.output.replace("\n", " ")
+
+
+INTERVALS = (
+    (12, 0.1, 0.5, 15),  # a run of two minutes: eight times
+    (12, 0.1, 5.0, 15),
+    (12, 0.1, 30.0, 60),  # measuring takes as much as half of the training
+    (600, 0.1, 1.0, 120),
+    (60, 0.001, 0.5, 24),  # a long run: after a share of the time so far
+)
+
+
+@pytest.mark.parametrize(("seconds", "progress", "took", "interval"), INTERVALS)
+def test_runs_are_measured_often_enough(seconds: float, progress: float, took: float, interval: float) -> None:
+    assert measuring_interval(seconds, progress, took) == pytest.approx(interval)
+
+
+def test_panels_without_figures_are_left_out(tmp_path: Path) -> None:
+    """Such as the critic's of an algorithm without one; a curve of one point has a mark."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    entry = {"decisions": 5, "seconds": 1.0, "win_share_greedy": 0.5, "margin_greedy": -1.0, "value_error": None}
+    (folder / "log.jsonl").write_text(json.dumps(entry) + "\n")
+    picture = tmp_path / "curves.svg"
+    plot.draw([folder], picture)
+    drawn = picture.read_text()
+    assert "Strength" in drawn and "Margin" in drawn
+    assert "critic" not in drawn and "Entropy" not in drawn
+    assert "line2d" in drawn and drawn.count("<use") > 2
 
 
 def test_outputs_are_checked_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,18 +32,17 @@ def arguments(runs: Path, *overrides: str) -> list[str]:
     return ["--config", str(QUICKSTART), f"runs={runs}", "name=tiny", *TINY, *overrides]
 
 
-def test_a_whole_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Run, "_measuring_interval", lambda run, took: 0.0)
+def test_a_whole_run(tmp_path: Path) -> None:
     overrides = ["decisions=3000", "save_minutes=1e-6"]
     result = CliRunner().invoke(app, arguments(tmp_path, *overrides))
     assert result.exit_code == 0, result.output
     folder = tmp_path / "tiny"
     assert f'load_opponent("{folder / "opponent"}")' in result.output
     assert f"python -m card_envs play back_alley --opponents {folder / 'opponent'}" in result.output
-    log = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    start, *log = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    assert start["decisions"] == 0 and 0 <= start["win_share_trivial"] <= 1
     assert log[-1]["decisions"] >= 3000 > log[-2]["decisions"]
     assert all(0 < entry["entropy"] <= 1.001 and entry["decisions_per_second"] > 0 for entry in log)
-    assert 0 <= log[0]["win_share_trivial"] <= 1
     assert list((folder / "tensorboard").iterdir())
     assert log[-1]["learning_rate"] < log[0]["learning_rate"]
     settings = load_config(folder / "config.resolved.toml")
