@@ -28,7 +28,7 @@ export interface MoveCost {
 }
 
 export interface Asking {
-  /** Of the worlds that a player draws; random by default. The same seed gives the same answer. */
+  /** Of the worlds that a player draws. The same seed gives the same answer. `choose`: random by default; else 0. */
   seed?: number | bigint;
   /** Stops this search, and no other one. */
   signal?: AbortSignal;

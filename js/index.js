@@ -235,12 +235,12 @@ class Table {
    * `advantage` over the baseline, the `difference` to `move`, and the number of `worlds`; else they are null. These are
    * estimates; `judge` says what a move costs, with an error. Compare moves by `difference`; those that were `dropped`
    * early have rough figures.
-   * A player knows no more than the seat to move: hidden cards are redrawn first. The same `seed` gives the same answer;
-   * `signal` stops it.
+   * A player knows no more than the seat to move: hidden cards are redrawn first. The same `seed`, 0 by default,
+   * gives the same answer; `signal` stops it.
    */
   async advise(player, asking = {}) {
     const asked = this.copy(); // the answer is about this position, whatever is played meanwhile
-    const { actions, values, legal } = await this.#ask(player, this.#checked(player, asking));
+    const { actions, values, legal } = await this.#ask(player, this.#checked(player, asking, 0));
     const column = (row, action) => values[row * this.game.description.actions + action];
     const orNull = (number) => (Number.isNaN(number) ? null : number);
     const known = (row, action) => orNull(column(row, action));
@@ -263,10 +263,10 @@ class Table {
    * Ask a player that searches what a move costs: {best, cost, error}, the move that it would play, how much better that
    * is in the game's `margin_unit`, and the standard error; both 0 where the moves come to the same.
    *
-   * Both are played out in the same worlds, drawn afresh with `seed`; `signal` stops it.
+   * Both are played out in the same worlds, drawn afresh with `seed`, 0 by default; `signal` stops it.
    */
   async judge(player, move, asking = {}) {
-    const { start, signal } = this.#checked(player, asking);
+    const { start, signal } = this.#checked(player, asking, 0);
     const { engine } = this.game;
     if (!engine.player(player).searches) throw new Error(`${player} does not search, so it can't judge`);
     const asked = this.copy(); // the answer is about this position, whatever is played meanwhile
@@ -275,7 +275,7 @@ class Table {
     return { best: asked.#text(best), cost, error };
   }
 
-  /** Return the move that a player plays. What it planned before is played on, without asking again. */
+  /** Return the move that a player plays, by default of a random `seed`. What it planned before is played on. */
   async choose(player, asking = {}) {
     const checked = this.#checked(player, asking);
     const seen = `${player} ${this.#sight()}`;
@@ -297,10 +297,10 @@ class Table {
     return JSON.stringify([this.#state.seat, this.#legal(), Object.values(this.observation()).map((part) => [...part])]);
   }
 
-  /** Return the seed and the signal of a question to a player that there is. */
-  #checked(player, asking) {
+  /** Return the seed, `usual` if none is given, and the signal of a question to a player that there is. */
+  #checked(player, asking, usual) {
     this.game.engine.player(player);
-    const { seed, signal } = checkKeys(asking, ["seed", "signal"], player);
+    const { seed = usual, signal } = checkKeys(asking, ["seed", "signal"], player);
     return { start: seedOf(seed), signal: checkSignal(signal) };
   }
 

@@ -263,7 +263,7 @@ const REPLIES = {
   },
 
   async advise({ game, opponent, view }, query, token, signal) {
-    const { moves } = await tableWith(view, kept.episode).advise(opponent, { seed: 0, signal });
+    const { moves } = await tableWith(view, kept.episode).advise(opponent, { signal });
     return { game, opponent, seat: kept.seat, moves };
   },
 
@@ -271,7 +271,7 @@ const REPLIES = {
     const past = Number(at);
     const episode = file === undefined ? kept.after(kept.episode.moves.slice(0, past)) : await recorded(opened, past);
     const table = tableWith(view, episode);
-    return { game, opponent, seat: table.seat, ...(await table.judge(opponent, move, { seed: 0 })) };
+    return { game, opponent, seat: table.seat, ...(await table.judge(opponent, move)) };
   },
 
   async replay({ record, seat, at, since }) {

@@ -32,6 +32,7 @@ for (const name of ["back_alley", "russian_bank", "big_ben"]) {
       const before = table.view();
       const [one, other] = await Promise.all([1, 1].map((seed) => table.advise(player, { seed })));
       assert.deepEqual(one, other);
+      assert.deepEqual(await table.advise(player), await table.advise(player, { seed: 0 }));
       assert.deepEqual(one.moves.map(({ move }) => move).sort(), table.legal().sort());
       const [best, ...others] = one.moves;
       assert.equal(best.move, one.move);
@@ -53,6 +54,8 @@ for (const name of ["back_alley", "russian_bank", "big_ben"]) {
     const [{ best }] = costs;
     assert.deepEqual(await table.judge("strong", best, { seed: 2 }), { best, cost: 0, error: 0 });
     assert.deepEqual(await table.judge("strong", table.legal()[0], { seed: 1 }), costs[0]);
+    const [usual, zero] = [{}, { seed: 0 }].map((asking) => table.judge("strong", table.legal()[0], asking));
+    assert.deepEqual(await usual, await zero);
     for (const one of costs) {
       assert.equal(one.best, best);
       assert.ok(Number.isFinite(one.cost) && one.error >= 0 && (one.error > 0 || one.cost === 0));
