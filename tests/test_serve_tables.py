@@ -293,7 +293,7 @@ def test_tables_are_read_where_nobody_waits(name: str, tmp_path: Path, monkeypat
         time.sleep(0.05)
         return read(path)
 
-    monkeypatch.setattr(tables_module, "_read", noted)
+    monkeypatch.setattr(tables_module, "_read_table", noted)
 
     async def serve() -> None:
         from card_envs.serve._stdio import answer
