@@ -171,7 +171,7 @@ class SearchPolicy(Policy):
 
     @property
     def default_name(self) -> str:
-        """`search:64,moves=turn`; settings that names don't have are left out."""
+        """The name that the settings make; those that names don't have are left out."""
         budget = f"{self.worlds}" if self.seconds is None else f"{1000 * self.seconds:g}ms"
         changed = {one: self.settings[one] for one in NAMED if self.settings[one] != getattr(SearchPolicy, one)}
         words = (f"{one}={value.name if isinstance(value, Policy) else value}" for one, value in changed.items())
