@@ -27,7 +27,7 @@ class Move(NamedTuple):
 
 
 class Prompt(NamedTuple):
-    """What a seat is shown.
+    """A position as shown to a seat.
 
     Attributes:
         events: since its last move, that one included.
@@ -41,7 +41,7 @@ class Prompt(NamedTuple):
 
 
 class _Before(NamedTuple):
-    """What a move taken back restores: how many events there were, and the state of the policies' generator."""
+    """The state to restore on undo: the number of events and the state of the policies' generator."""
 
     events: int
     rng: Mapping[str, Any] | None

@@ -51,7 +51,7 @@ class Survey:
 
 
 class SelfPlayed(NamedTuple):
-    """What self-play statistics need of N games.
+    """Per-game figures of N games, from which self-play statistics are computed.
 
     Attributes:
         start: number of the first one.

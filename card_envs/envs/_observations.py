@@ -1,4 +1,4 @@
-"""How environments show an observation: alone, or in a dict with the mask; under which key, in which dtype."""
+"""The format of observations: alone or in a dict with the mask, its key and its dtype."""
 
 from __future__ import annotations
 

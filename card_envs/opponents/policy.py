@@ -148,7 +148,7 @@ class Decisions:
 
 
 class Policy:
-    """What decides at a table. `act` must be there; everything else has a default.
+    """A player. Subclasses implement `act`; everything else has a default.
 
     Wherever this package takes a policy, an object with `act` or a function of (decisions, rng) does as well: see
     `as_policy`.
@@ -258,7 +258,7 @@ class Policy:
 
 
 class Acting(Protocol):
-    """What a user may bring in place of a `Policy`; other methods of a `Policy` count if they are there."""
+    """An object that is accepted in place of a `Policy`; further methods of `Policy` are used if present."""
 
     def act(self, decisions: Decisions, rng: np.random.Generator) -> Int64s:
         """See `Policy.act`."""
@@ -266,7 +266,7 @@ class Acting(Protocol):
 
 
 class AdaptedPolicy(Policy):
-    """What a user brought, as a `Policy`: its own methods go before the defaults.
+    """Adapts a user's object or function to `Policy`; its own methods override the defaults.
 
     Attributes:
         own: an object with `act`, or a function of (decisions, rng).

@@ -9,6 +9,7 @@ from typing import Any
 
 from card_envs.record import GameRecord
 from card_envs.serve import _messages as messages
+from card_envs.serve._advisers import Advisers
 from card_envs.serve._messages import Request
 from card_envs.serve._seats import Seats
 
@@ -44,40 +45,45 @@ class Operation:
         return re.findall(r"{(\w+)}", self.path)
 
 
+def _by_advisers(handler: Callable[[Advisers, Any], Any]) -> Callable[[Seats, Any], Any]:
+    """Return a handler that needs no table."""
+    return lambda seats, asked: handler(seats.advisers, asked)
+
+
 OPERATIONS = (
     Operation(
         "games", "GET", "/v1/games", messages.GamesRequest, messages.Games,
-        lambda seats, asked: seats.advisers.games(asked),
+        _by_advisers(Advisers.games),
         "games: name, title, seats, sides, options, words for people, opponents",
     ),
     Operation(
         "schema", "GET", "/v1/games/{game}/schema", messages.GameRequest, dict[str, Any],
-        lambda seats, asked: seats.advisers.schema(asked),
+        _by_advisers(Advisers.schema),
         "JSON schema of a view",
     ),
     Operation(
         "rules", "GET", "/v1/games/{game}/rules", messages.GameRequest, messages.RulesInWords,
-        lambda seats, asked: seats.advisers.rules(asked),
+        _by_advisers(Advisers.rules),
         'the rules: `{"rules": "…"}`, Markdown',
     ),
     Operation(
         "opponents", "GET", "/v1/opponents", messages.OpponentsRequest, messages.Opponents,
-        lambda seats, asked: seats.advisers.opponent_list(asked),
+        _by_advisers(Advisers.opponent_list),
         "opponents with measured strength and time per move",
     ),
     Operation(
         "advise", "POST", "/v1/advise", messages.AdviseRequest, messages.Advice,
-        lambda seats, asked: seats.advisers.advise(asked),
+        _by_advisers(Advisers.advise),
         "an opponent's evaluation of every legal move of a view",
     ),
     Operation(
         "judge", "POST", "/v1/judge", messages.JudgeRequest, messages.Judgement,
-        lambda seats, asked: seats.advisers.judge(asked),
+        _by_advisers(Advisers.judge),
         "what a move cost, in the opinion of an opponent that searches",
     ),
     Operation(
         "replay", "POST", "/v1/replay", messages.ReplayRequest, messages.Position,
-        lambda seats, asked: seats.advisers.replay(asked),
+        _by_advisers(Advisers.replay),
         "what a seat saw at some point of a game record",
     ),
     Operation(

@@ -1,4 +1,4 @@
-"""What clients are told of a sitting: a seat's position, what watchers may see, and both in words."""
+"""Replies about a sitting: the position of a seat, the watchers' view, and positions as text."""
 
 from __future__ import annotations
 
