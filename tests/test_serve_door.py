@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from card_envs.serve import _stdio as stdio_module
 from card_envs.serve._command import ANYWHERE, listen, make_seats, names_of, with_files
 from card_envs.serve._limits import Limits, is_within, proxies_of
 from card_envs.serve._messages import STATUS
+from card_envs.serve._operations import CALLS
 from card_envs.serve._seats import Seats
 
 uvicorn = pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
@@ -638,10 +640,10 @@ def test_what_fails_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     seats = seats_of(tmp_path / "tables")
     for wrong in (lambda: 1 / 0, lambda: {"x": math.nan}, lambda: {"x": object()}, lambda: {"x": b""}):
 
-        async def games(asked: Any, wrong: Any = wrong) -> Any:
+        async def games(seats: Seats, asked: Any, wrong: Any = wrong) -> Any:
             return wrong()
 
-        monkeypatch.setattr(seats.advisers, "games", games)
+        monkeypatch.setitem(CALLS, "games", replace(CALLS["games"], handler=games))
         line = b'{"id": 7, "call": "games"}\n'
         (answer,) = answers_to(seats, [line])
         assert answer["error"]["code"] == "failed"

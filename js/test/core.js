@@ -44,17 +44,18 @@ class Table {
   }
 
   async choose(preset, asking) {
+    if (!Number.isSafeInteger(asking.seed)) throw new Error("a reopened table would not know its moves again");
     return (await this.advise(preset, asking)).move;
   }
 
-  async advise(preset, { seed, signal }) {
+  async advise(preset, { seed = 0, signal } = {}) {
     await new Promise((done) => setTimeout(done, 1));
     signal?.throwIfAborted();
     if (preset === "broken" || !Number.isSafeInteger(seed)) throw new Error(`${preset} failed`);
     return { move: "2", moves: ["2", "1"].map((move) => ({ move, margin: null, probability: 0.5 })) };
   }
 
-  async judge(preset, move, asking) {
+  async judge(preset, move, asking = {}) {
     const { move: best } = await this.advise(preset, asking);
     return { best, cost: Number(move !== best), error: 0 };
   }
