@@ -37,7 +37,7 @@ from card_envs._processes import cores
 from card_envs._training import training_module
 from card_envs.game import Game
 from card_envs.games import GAMES, get_game, package_of
-from card_envs.options import describe_options
+from card_envs.options import describe_options, parse_options
 
 MISSING = {name: f"this needs {name}: pip install 'card_envs[gpu]'" for name in ("torch", "numba_cuda")}
 app = Program(MISSING, no_args_is_help=True)
@@ -84,24 +84,6 @@ def root(
     ),
 ) -> None:
     """Card games for reinforcement learning: play, watch, compare, measure."""
-
-
-def parse_options(options: list[str] | None) -> dict[str, Any]:
-    """Return options from `name=value` pairs; values are JSON, or else text."""
-    parsed: dict[str, Any] = {}
-    for option in options or []:
-        name, equals, value = option.partition("=")
-        if not equals:
-            raise ValueError(f"option {option!r}: expected name=value")
-        if name in parsed:
-            raise ValueError(f"option {option!r:.80}: {name} is given twice; expected each option once")
-        try:
-            parsed[name] = json.loads(value)
-        except json.JSONDecodeError:
-            parsed[name] = value
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"option {option:.40}…: not JSON: {files.reason(error)}") from None
-    return parsed
 
 
 def write_figures(figures: dict[str, Any], path: Path | None) -> None:

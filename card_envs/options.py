@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, dataclass_transform, get_type_hints
 
-from card_envs._files import short_repr
+from card_envs._files import reason, short_repr
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -105,6 +106,24 @@ def validated(declared: type[Any], given: object, where: str) -> Any:
             for problem in error.errors()[:2]
         )
         raise ValueError(f"{where}: option {problems}. The options are {known}") from None
+
+
+def parse_options(options: list[str] | None) -> dict[str, Any]:
+    """Return options from `name=value` pairs; values are JSON, or else text. Raises ValueError."""
+    parsed: dict[str, Any] = {}
+    for option in options or []:
+        name, equals, value = option.partition("=")
+        if not equals:
+            raise ValueError(f"option {option!r}: expected name=value")
+        if name in parsed:
+            raise ValueError(f"option {option!r:.80}: {name} is given twice; expected each option once")
+        try:
+            parsed[name] = json.loads(value)
+        except json.JSONDecodeError:
+            parsed[name] = value
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"option {option:.40}…: not JSON: {reason(error)}") from None
+    return parsed
 
 
 def as_json(chosen: Any) -> dict[str, Any]:

@@ -60,9 +60,10 @@ autodoc_default_options = {"members": True, "undoc-members": False}
 SECTIONS = {
     "Games": [str(game.rules_page.relative_to(ROOT)) for game in GAMES.values() if ROOT in game.rules_page.parents],
     "Guides": [
-        "docs/guides/first-steps.md", "docs/guides/install.md", "docs/guides/your-trainer.md", "docs/guides/train.md",
-        "docs/guides/opponents.md", "docs/guides/compare.md", "docs/guides/data.md", "docs/guides/frontends.md",
-        "docs/guides/words.md", "docs/guides/onnx.md", "docs/notebook.ipynb", "CONTRIBUTING.md",
+        "docs/guides/first-steps.md", "docs/guides/install.md", "docs/guides/your-trainer.md",
+        "docs/guides/measure.md", "docs/guides/train.md", "docs/guides/opponents.md", "docs/guides/compare.md",
+        "docs/guides/data.md", "docs/guides/frontends.md", "docs/guides/words.md", "docs/guides/onnx.md",
+        "docs/notebook.ipynb", "CONTRIBUTING.md",
     ],
     "Reference": [
         "docs/api.md", "docs/works-with.md", "docs/names.md", "docs/protocol.md", "docs/embed.md", "docs/glossary.md",

@@ -1,12 +1,9 @@
 """PPO in one file, in the style of CleanRL, on the vector environment: `python examples/cleanrl_ppo.py --game big_ben`.
 
-Needs torch. Prints the mean return of the episodes that ended, and the loss. With `--onnx model.onnx` (extra `onnx`)
-the actor is saved as a model that `python -m card_envs import` makes an opponent of.
+Needs torch. Prints the mean return of the episodes that ended, and the loss. `--help` lists what else it takes.
 """
 
-import argparse
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -14,18 +11,18 @@ import numpy as np
 import torch
 from torch import nn
 
-import card_envs
 from card_envs import Game
-from card_envs.opponents.networks.onnx import module_to_onnx
 
 ROLLOUT, EPOCHS, MINIBATCHES, GAMMA, LAMBDA, CLIP = 32, 2, 4, 1.0, 0.95, 0.2
 
 
-def train(game: Game, tables: int = 64, seed: int = 0, **options: Any) -> Iterator[tuple[int, nn.Module, str]]:
+def train(
+    game: Game, tables: int = 64, seed: int = 0, opponents: str = "greedy", **options: Any
+) -> Iterator[tuple[int, nn.Module, str]]:
     """Learn without end. After each update, yield the decisions so far, the actor, and a line about it."""
     torch.manual_seed(seed)
     envs = gymnasium.make_vec(
-        game.gymnasium_id, tables, "vector_entry_point", opponents="greedy", **options
+        game.gymnasium_id, tables, "vector_entry_point", opponents=opponents, **options
     )  # same-step autoreset
     obs_size, num_actions = envs.single_observation_space.shape[0], envs.single_action_space.n
     scale = 1 / max(1.0, abs(game.rules.WORST_SCORE))  # points to about [-1, 1]
@@ -86,16 +83,6 @@ def train(game: Game, tables: int = 64, seed: int = 0, **options: Any) -> Iterat
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--game", default="back_alley", choices=list(card_envs.GAMES))
-    parser.add_argument("--steps", type=int, default=16384, help="decisions in all")
-    parser.add_argument("--tables", type=int, default=64)
-    parser.add_argument("--onnx", type=Path, help="write the trained actor to this file")
-    args = parser.parse_args()
-    game = card_envs.get_game(args.game)
-    for decisions, actor, line in train(game, args.tables):  # noqa: B007
-        print(line)
-        if decisions >= args.steps:
-            break
-    if args.onnx:
-        args.onnx.write_bytes(module_to_onnx(actor, game))
+    from _command import run
+
+    run(train, steps=16384)

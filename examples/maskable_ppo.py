@@ -1,13 +1,12 @@
 """sb3-contrib's MaskablePPO, which finds the masks by itself: `python examples/maskable_ppo.py --game russian_bank`.
 
-Needs `pip install sb3-contrib`. Prints the trainer's own log (`ep_rew_mean`, `loss`). With `--onnx model.onnx` (extra
-`onnx`) the policy is saved as a model that `python -m card_envs import` makes an opponent of.
+Needs `pip install sb3-contrib`. Prints the trainer's own log (`ep_rew_mean`, `loss`). `--help` lists
+what else it takes.
 """
 
-import argparse
 import sys
 from collections.abc import Iterator
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -16,9 +15,7 @@ from sb3_contrib import MaskablePPO
 from stable_baselines3.common.logger import HumanOutputFormat, Logger
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
-import card_envs
 from card_envs import Game
-from card_envs.opponents.networks.onnx import module_to_onnx
 
 
 def train(
@@ -49,22 +46,6 @@ def train(
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--game", default="back_alley", choices=list(card_envs.GAMES))
-    parser.add_argument("--steps", type=int, default=1024, help="decisions in all")
-    parser.add_argument("--onnx", type=Path, help="write the trained policy to this file")
-    args = parser.parse_args()
+    from _command import run
 
-    game = card_envs.get_game(args.game)
-    _, model = next(one for one in train(game, settings={"verbose": 1}) if one[0] >= args.steps)
-
-    env = gymnasium.make(game.gymnasium_id, opponents="greedy")
-    obs, info = env.reset(seed=1)
-    over, total = False, 0.0
-    while not over:
-        action, _ = model.predict(obs, action_masks=env.unwrapped.action_masks(), deterministic=True)
-        obs, reward, over, _, info = env.step(action)
-        total += reward
-    print(f"an episode with the likeliest moves: return {total:+.2f}")
-    if args.onnx:
-        args.onnx.write_bytes(module_to_onnx(model, game))
+    run(partial(train, settings={"verbose": 1}), steps=1024)

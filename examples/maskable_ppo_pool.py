@@ -14,8 +14,8 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 import card_envs
-from card_envs.compare.pairs import play_pairs
-from card_envs.opponents import OpponentPool, TorchPolicy, load_opponent
+from card_envs.compare.evaluation import evaluate_every
+from card_envs.opponents import OpponentPool
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--game", default="back_alley", choices=list(card_envs.GAMES))
@@ -47,11 +47,6 @@ class SelfPlay(BaseCallback):
     def _on_step(self) -> bool:
         if self.num_timesteps % 2000 == 0:
             pool.add(Actor(self.model.policy))
-        if self.num_timesteps % args.test_every == 0:
-            for name in ("random", "greedy"):
-                policy, rival = TorchPolicy(Actor(self.model.policy)), load_opponent(name, game)
-                result = play_pairs(game, policy, rival, 250, seed=1, options=options)
-                print(f"{self.num_timesteps} decisions: against {name} {result.in_words()}", flush=True)
         return True
 
 
@@ -61,6 +56,7 @@ model = MaskablePPO(
     "MlpPolicy", tables, n_steps=256, batch_size=256, gamma=1.0, seed=args.seed, verbose=1, device="cpu"
 )
 pool.add(Actor(model.policy))
-model.learn(args.steps, SelfPlay())
+evaluation = evaluate_every(args.test_every, model, game, ["random", "greedy"], pairs=250, options=options)
+model.learn(args.steps, [SelfPlay(), evaluation.callback()])
 for one in pool.figures():
     print(f"{one.name}: {one.episodes} games, {one.win_share:.2f} won by the learner, rating {one.rating:.0f}")

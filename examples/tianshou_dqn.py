@@ -1,9 +1,8 @@
 """Tianshou's DQN in one seat of the Gymnasium environment: `python examples/tianshou_dqn.py --game big_ben`.
 
-Needs `pip install tianshou` (2.0). Prints the loss of each epoch.
+Needs `pip install tianshou` (2.0). Prints the loss of each epoch. `--help` lists what else it takes.
 """
 
-import argparse
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,23 +19,24 @@ from tianshou.env import DummyVectorEnv
 from tianshou.trainer import OffPolicyTrainerParams
 from tianshou.utils.net.common import Net
 
-import card_envs
 from card_envs import Game
 
 
-def table(game: Game, **options: Any) -> gymnasium.Env:
+def table(game: Game, opponents: str, **options: Any) -> gymnasium.Env:
     """Return an environment with the mask where Tianshou looks for it, and points scaled to about [-1, 1]."""
-    env = gymnasium.make(game.gymnasium_id, opponents="greedy", observe="dict", **options)
+    env = gymnasium.make(game.gymnasium_id, opponents=opponents, observe="dict", **options)
     space = Dict({"obs": env.observation_space["observation"], "mask": env.observation_space["action_mask"]})
     env = TransformObservation(env, lambda seen: {"obs": seen["observation"], "mask": seen["action_mask"] > 0}, space)
     return TransformReward(env, lambda points: points / max(1.0, abs(game.rules.WORST_SCORE)))
 
 
-def train(game: Game, tables: int = 16, seed: int = 0, **options: Any) -> Iterator[tuple[int, DQN, str]]:
+def train(
+    game: Game, tables: int = 16, seed: int = 0, opponents: str = "greedy", **options: Any
+) -> Iterator[tuple[int, DQN, str]]:
     """Learn without end. After each epoch, yield the decisions so far, the algorithm, and a line about it."""
     np.random.seed(seed)  # noqa: NPY002 (Tianshou draws from it)
     torch.manual_seed(seed)
-    envs = DummyVectorEnv([lambda: table(game, **options)] * tables)
+    envs = DummyVectorEnv([lambda: table(game, opponents, **options)] * tables)
     envs.seed(seed)
     net = Net(state_shape=(game.rules.OBS_SIZE,), action_shape=game.rules.NUM_ACTIONS, hidden_sizes=[128, 128])
     policy = DiscreteQLearningPolicy(model=net, action_space=envs.action_space[0], eps_training=0.1)
@@ -63,11 +63,6 @@ def train(game: Game, tables: int = 16, seed: int = 0, **options: Any) -> Iterat
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--game", default="back_alley", choices=list(card_envs.GAMES))
-    parser.add_argument("--steps", type=int, default=512, help="decisions in all")
-    args = parser.parse_args()
-    for decisions, _, line in train(card_envs.get_game(args.game)):
-        print(line)
-        if decisions >= args.steps:
-            break
+    from _command import run
+
+    run(train, steps=512)

@@ -542,13 +542,12 @@ def test_examples_train(example: str, needs: str, steps: int, game_name: str) ->
 @pytest.mark.processes
 @pytest.mark.parametrize("example", ["cleanrl_ppo", "maskable_ppo"])
 def test_what_an_example_trained_is_an_opponent(example: str, tmp_path: Path) -> None:
-    """As the guide says: train, `import`, `compare`."""
+    """As the guide says: train, save, `compare`."""
     for needed in ("onnx", "onnxruntime", "onnxscript", {"maskable_ppo": "sb3_contrib"}.get(example, "torch")):
         pytest.importorskip(needed)
     game, folder = "big_ben", tmp_path / "mine"
     for words in (
-        [f"examples/{example}.py", "--game", game, "--steps", "128", "--onnx", str(tmp_path / "model.onnx")],
-        ["-m", "card_envs", "import", game, str(tmp_path / "model.onnx"), str(folder)],
+        [f"examples/{example}.py", "--game", game, "--steps", "128", "--evaluate", "64", "--save", str(folder)],
         ["-m", "card_envs", "compare", game, "trivial", str(folder), "--pairs", "4", "--json", str(tmp_path / "found")],
     ):
         done = run(*words)
@@ -560,5 +559,5 @@ def test_what_an_example_trained_is_an_opponent(example: str, tmp_path: Path) ->
 
 def test_every_trainers_example_is_run() -> None:
     # Tests of the server, of OpenSpiel, of data and of play in words run them.
-    others = {"client_stdio", "open_spiel_bots", "behaviour_cloning", "chat_model"}
+    others = {"_command", "client_stdio", "open_spiel_bots", "behaviour_cloning", "chat_model"}
     assert {file.stem for file in (ROOT / "examples").glob("*.py")} - others == {example for example, *_ in EXAMPLES}

@@ -19,7 +19,7 @@ from card_envs.compare.estimates import Estimate, as_json, estimate, share
 from card_envs.engine._buffers import check_game, seed_number
 from card_envs.game import Game
 from card_envs.opponents._about import warn_if_unlike_training
-from card_envs.opponents.policy import PolicyLike, as_policy
+from card_envs.opponents._given import to_policy
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,8 @@ class PairResult:
 
 def play_pairs(
     game: Game,
-    first: PolicyLike,
-    second: PolicyLike,
+    first: Any,
+    second: Any,
     pairs: int,
     seed: int = 0,
     *,
@@ -90,8 +90,10 @@ def play_pairs(
 
     Args:
         game: the game.
-        first: the policy whose margin is reported.
-        second: its opponent.
+        first: the policy whose margin is reported: a name for `load_opponent`; a `Policy` or another object with
+            `act`; or what `TorchPolicy` takes, such as a torch module or a model of stable-baselines3, which should be
+            in `eval()` mode if that makes a difference.
+        second: its opponent, likewise.
         pairs: N, the number of deals (each is played twice).
         seed: of deals and policies.
         options: of the game; rewards are in points by default.
@@ -104,7 +106,7 @@ def play_pairs(
         UserWarning: a policy was trained under other options.
     """
     check_game(game)
-    policies = as_policy(first, "first", game), as_policy(second, "second", game)
+    policies = to_policy(first, game, "first"), to_policy(second, game, "second")
     for policy in policies:
         warn_if_unlike_training(policy, game, options or {})
     contest = Contest(game, policies, seed_number(seed), tuple((options or {}).items()))

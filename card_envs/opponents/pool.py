@@ -8,7 +8,6 @@ al. 2019, "Grandmaster level in StarCraft II using multi-agent reinforcement lea
 from __future__ import annotations
 
 import copy
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -20,14 +19,13 @@ from card_envs._files import short_repr
 from card_envs.engine._buffers import check_choice, check_game, check_int, check_within
 from card_envs.game import Game
 from card_envs.games import get_game
-from card_envs.opponents._names import load_opponent
+from card_envs.opponents._given import to_policy
 from card_envs.opponents.networks._torch_policy import TorchPolicy, evaluate
-from card_envs.opponents.policy import Opponent, Policy, PolicyLike, as_policy, can_act
+from card_envs.opponents.policy import Opponent, Policy, PolicyLike
 
 DrawBy = Literal["uniform", "recent", "hard", "close"]
 FIRST_RATING = 1000.0
 ELO_STEP = 16.0  # most points that one episode moves a rating
-POLICIES = "expected a Policy, or another object with act, or what TorchPolicy takes"
 MEMORY = 0.99  # weight of an episode in the win share, relative to the next one against the same member
 
 
@@ -122,7 +120,7 @@ class OpponentPool:
         self._num_added = 0
         self._results: dict[str, _Results] = {}  # of former members as well: episodes may still be running
         for rival in rivals:
-            self._rivals.append(self._member(self._policy(rival)))
+            self._rivals.append(self._member(to_policy(rival, self.game, "pool")))
 
     def __len__(self) -> int:
         return len(self._rivals) + len(self._snapshots)
@@ -149,7 +147,7 @@ class OpponentPool:
         Raises:
             ValueError: it can't play the game, or there was a member of this name.
         """
-        policy = self._policy(snapshot)
+        policy = to_policy(snapshot, self.game, "pool")
         if not isinstance(snapshot, str):
             policy = copy.deepcopy(policy)
         if isinstance(policy, TorchPolicy):
@@ -162,20 +160,6 @@ class OpponentPool:
             dropped = min(between, key=lambda i: _power_of_two(self._snapshots[i][0] - 1)) if self.size > 1 else 0
             del self._snapshots[dropped]
         return member.name
-
-    def _policy(self, given: Any) -> Policy:
-        """Return what was given as a policy. Raises ValueError."""
-        if isinstance(given, str):
-            return load_opponent(given, self.game).policy
-        why = ""
-        if not hasattr(given, "probabilities") and "torch" in sys.modules:
-            try:
-                return TorchPolicy(given)
-            except ValueError as error:
-                why = f": {error}"
-        if not can_act(given):
-            raise ValueError(f"pool: {POLICIES}, got {short_repr(given)}{why}")
-        return as_policy(given, "pool", self.game)
 
     def _member(self, policy: Policy, name: str | None = None) -> Opponent:
         """Return a policy as a member that begins with the learner's rating. Raises ValueError for a name in use."""

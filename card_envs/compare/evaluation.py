@@ -1,0 +1,166 @@
+"""A learning curve for any training loop: every so many steps, the learner plays the same mirrored deals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from card_envs.compare.contests import MOST_PAIRS
+from card_envs.compare.pairs import PairResult, play_pairs
+from card_envs.engine._buffers import check_game, check_int, seed_number
+from card_envs.game import Game
+from card_envs.opponents._given import to_policy
+from card_envs.opponents.networks._torch_policy import TorchPolicy, evaluating
+
+if TYPE_CHECKING:
+    from stable_baselines3.common.callbacks import BaseCallback
+
+SEED = 1  # as training's own measurements on the way
+
+
+class Writer(Protocol):
+    """Where a curve goes, such as a `SummaryWriter` of torch or tensorboardX."""
+
+    def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> object:
+        """Write a figure."""
+
+
+@dataclass
+class Evaluation:
+    """Measures a learner every so many steps. `evaluate_every` makes it and describes the attributes.
+
+    Attributes:
+        history: (step, results by opponent) of each measurement.
+    """
+
+    every: int
+    learner: Any
+    game: Game
+    against: Sequence[str]
+    pairs: int
+    seed: int
+    options: dict[str, Any]
+    writer: Writer | None
+    say: Callable[[str], object] | None
+    history: list[tuple[int, dict[str, PairResult]]] = field(default_factory=list)
+
+    def __call__(self, step: int) -> dict[str, PairResult]:
+        """Measure if it is due: the first time, and once `every` steps have passed since the multiple of it before.
+
+        Args:
+            step: number of steps, decisions or updates so far, whatever the loop counts.
+
+        Returns:
+            Results by opponent; empty if it was not due.
+
+        Raises:
+            ValueError: the learner does not fit the game, or fails.
+        """
+        is_due = not self.history or step // self.every > self.history[-1][0] // self.every
+        return self.measure(step) if is_due else {}
+
+    def measure(self, step: int) -> dict[str, PairResult]:
+        """Measure now, such as at the end; a step that was measured is not measured again."""
+        if self.history and self.history[-1][0] == step:
+            return self.history[-1][1]
+        policy = to_policy(self.learner, self.game, "learner")  # each time: what it is made of may be replaced
+        with evaluating(policy.module) if isinstance(policy, TorchPolicy) else nullcontext():
+            results = {
+                name: play_pairs(self.game, policy, name, self.pairs, self.seed, options=self.options)
+                for name in self.against
+            }
+        self.history.append((step, results))
+        for name, result in results.items():
+            if self.say is not None:
+                self.say(f"{step:,} steps: against {name} {result.in_words()}")
+            for tag, figure in figures(name, result).items():
+                if self.writer is not None:
+                    self.writer.add_scalar(tag, figure, step)
+        return results
+
+    def callback(self) -> BaseCallback:
+        """Return a callback for `learn` of stable-baselines3 and sb3-contrib.
+
+        It measures at the start, on the way and at the end; the figures go to the model's own logger, and so to its
+        TensorBoard log.
+        """
+        from stable_baselines3.common.callbacks import BaseCallback
+
+        class Evaluating(BaseCallback):
+            def __init__(self, evaluation: Evaluation) -> None:
+                super().__init__()
+                self.evaluation = evaluation
+
+            def record(self, results: dict[str, PairResult]) -> None:
+                for name, result in results.items():
+                    for tag, figure in figures(name, result).items():
+                        self.logger.record(tag, figure)
+
+            def _on_training_start(self) -> None:
+                self.record(self.evaluation(self.num_timesteps))
+                self.logger.dump(self.num_timesteps)
+
+            def _on_step(self) -> bool:
+                self.record(self.evaluation(self.num_timesteps))
+                return True
+
+            def _on_training_end(self) -> None:
+                self.record(self.evaluation.measure(self.num_timesteps))
+                self.logger.dump(self.num_timesteps)
+
+        return Evaluating(self)
+
+
+def figures(name: str, result: PairResult) -> dict[str, float]:
+    """Return the figures of a result against an opponent under the names that training's log has for them."""
+    share, margin = result.win_share, result.margin_per_deal
+    return {
+        f"strength/win_share_{name}": share.mean,
+        f"strength/win_share_{name}_low": share.low,
+        f"strength/win_share_{name}_high": share.high,
+        f"strength/margin_{name}": margin.mean,
+    }
+
+
+def evaluate_every(
+    steps: int,
+    learner: Any,
+    game: Game,
+    against: Sequence[str] = ("greedy",),
+    *,
+    pairs: int = 100,
+    seed: int = SEED,
+    options: dict[str, Any] | None = None,
+    writer: Writer | None = None,
+    say: Callable[[str], object] | None = print,
+) -> Evaluation:
+    """Return what measures a learner every so many steps: call it with the number of steps so far.
+
+    All measurements play the same deals, so that a curve shows the learner and not the cards. Report the final
+    strength from other deals (another seed), since this curve may have chosen when to stop.
+
+    Args:
+        steps: between measurements.
+        learner: a torch module, a model of stable-baselines3, or whatever else `play_pairs` takes. It is read when it
+            is measured: torch modules in `eval()` mode, and afterwards in the mode in which they were.
+        game: the game.
+        against: names of opponents. Each takes `pairs` pairs.
+        pairs: of mirrored episodes against each.
+        seed: of the deals and draws.
+        options: of the game, such as `{"deals": "single"}`.
+        writer: gets each figure; None: nobody.
+        say: gets each result as a line; None: nobody.
+
+    Raises:
+        ValueError: an argument is invalid, or there is no such opponent.
+    """
+    check_game(game)
+    if isinstance(against, str) or not against:
+        raise ValueError(f"against: expected a list of names of opponents, got {against!r}")
+    for name in against:
+        to_policy(name, game, "against")
+    game.validated(options or {})
+    every, pairs = check_int(steps, 1, 1 << 62, "steps"), check_int(pairs, 1, MOST_PAIRS, "pairs")
+    return Evaluation(every, learner, game, tuple(against), pairs, seed_number(seed), options or {}, writer, say)

@@ -1,0 +1,41 @@
+"""What users may give in place of a policy: a name, a policy of any kind, or what another library trained."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from card_envs._files import short_repr
+from card_envs.game import Game
+from card_envs.opponents._names import load_opponent
+from card_envs.opponents.networks._torch_policy import TorchPolicy
+from card_envs.opponents.policy import Policy, as_policy, can_act
+
+WANTED = "expected a Policy, or another object with act, or what TorchPolicy takes"
+
+
+def to_policy(given: Any, game: Game, where: str) -> Policy:
+    """Return what was given as a policy.
+
+    Args:
+        given: a name for `load_opponent`; what `as_policy` takes; or what `TorchPolicy` takes, which is not copied.
+        game: that it must play.
+        where: it was given, for messages.
+
+    Raises:
+        ValueError: it is something else, or it plays another game.
+    """
+    if isinstance(given, str):
+        return load_opponent(given, game).policy
+    is_module = "torch" in sys.modules and isinstance(given, sys.modules["torch"].nn.Module)
+    if can_act(given) and not is_module:  # an agent with `act` may also have an `actor`
+        return as_policy(given, where, game)
+    why = ""
+    if "torch" in sys.modules:
+        try:
+            return TorchPolicy(given)
+        except ValueError as error:
+            why = f": {error}"
+    if not can_act(given):
+        raise ValueError(f"{where}: {WANTED}, got {short_repr(given)}{why}")
+    return as_policy(given, where, game)

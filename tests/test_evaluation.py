@@ -1,0 +1,163 @@
+"""Learning curves of a training loop of one's own, and what may be given as the learner."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from card_envs.compare.evaluation import Evaluation, evaluate_every
+from card_envs.compare.pairs import play_pairs
+from card_envs.opponents.policy import Decisions
+from card_envs.scaffold.high_card import GAME
+from tests.test_environments import gymnasium_id
+
+torch = pytest.importorskip("torch")
+PAIRS = 8
+
+
+class Figures:
+    """A writer that keeps what it gets."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[str, float, int]] = []
+
+    def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> None:
+        self.rows.append((tag, scalar_value, global_step))
+
+
+def module(*more: Any) -> Any:
+    torch.manual_seed(0)
+    return torch.nn.Sequential(*more, torch.nn.Linear(GAME.rules.OBS_SIZE, GAME.rules.NUM_ACTIONS))
+
+
+def quiet(learner: Any, every: int = 100, **settings: Any) -> Evaluation:
+    return evaluate_every(every, learner, GAME, **{"pairs": PAIRS, "say": None} | settings)
+
+
+@pytest.mark.parametrize(
+    ("steps", "measured"),
+    [
+        (range(0, 401, 50), [0, 100, 200, 300, 400]),
+        ((64, 128, 192, 256, 320), [64, 128, 256, 320]),
+        ((10, 20, 1000, 1010), [10, 1000]),
+    ],
+)
+def test_it_is_measured_first_and_at_each_multiple(steps: Any, measured: list[int]) -> None:
+    evaluation = quiet("trivial")
+    found = [step for step in steps if evaluation(step)]
+    assert found == measured == [step for step, _ in evaluation.history]
+
+
+def test_the_end_is_measured_once() -> None:
+    evaluation = quiet("trivial")
+    assert evaluation(0) == evaluation.measure(0)
+    assert evaluation.measure(7) is evaluation.measure(7)
+    assert [step for step, _ in evaluation.history] == [0, 7]
+
+
+def test_all_measurements_play_the_same_deals() -> None:
+    """And read the learner as it is by then."""
+    learner = module()
+    evaluation = quiet(learner, against=["greedy", "random"])
+    first, same = evaluation.measure(1), evaluation.measure(2)
+    for name, result in first.items():
+        alone = play_pairs(GAME, learner, name, PAIRS, seed=1)
+        assert (result.margins == alone.margins).all() and (same[name].margins == alone.margins).all()
+    with torch.no_grad():
+        learner[0].bias += 100 * torch.arange(len(learner[0].bias))
+    assert any((result.margins != first[name].margins).any() for name, result in evaluation.measure(3).items())
+
+
+def test_measuring_leaves_the_training_as_it_was() -> None:
+    """Dropout is off while it plays, and on afterwards; nothing is drawn from the trainer's random numbers."""
+    learner = module(torch.nn.Dropout(0.9))
+    learner.train()
+    np.random.seed(0)  # noqa: NPY002 (trainers draw from it)
+    before = torch.random.get_rng_state(), repr(np.random.get_state())  # noqa: NPY002
+    found = quiet(learner).measure(0)["greedy"]
+    assert learner.training and learner[0].training
+    assert torch.equal(before[0], torch.random.get_rng_state())
+    assert before[1] == repr(np.random.get_state())  # noqa: NPY002
+    assert (found.margins == play_pairs(GAME, learner.eval(), "greedy", PAIRS, seed=1).margins).all()
+
+
+def test_figures_are_written_and_said() -> None:
+    writer = Figures()
+    said: list[str] = []
+    evaluation = evaluate_every(5, "trivial", GAME, ["greedy"], pairs=PAIRS, writer=writer, say=said.append)
+    result = evaluation(20)["greedy"]
+    assert said == [f"20 steps: against greedy {result.in_words()}"]
+    assert writer.rows == [
+        ("strength/win_share_greedy", result.win_share.mean, 20),
+        ("strength/win_share_greedy_low", result.win_share.low, 20),
+        ("strength/win_share_greedy_high", result.win_share.high, 20),
+        ("strength/margin_greedy", result.margin_per_deal.mean, 20),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"every": 0}, "steps: expected"),
+        ({"pairs": 0}, "pairs: expected"),
+        ({"against": "greedy"}, "against: expected a list"),
+        ({"against": []}, "against: expected a list"),
+        ({"against": ["nobody"]}, "unknown opponent 'nobody'"),
+        ({"options": {"cards": "many"}}, "cards"),
+        ({"seed": "one"}, "seed"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_training(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        quiet("trivial", **wrong)
+
+
+@pytest.mark.parametrize("learner", [3, "nobody", torch.nn.Linear(2, 2), object(), GAME])
+def test_a_learner_that_is_none_is_refused(learner: Any) -> None:
+    with pytest.raises(ValueError, match=r"expected|unknown|does not fit|shapes"):
+        quiet(learner).measure(0)
+
+
+class Agent:
+    """Plays by `act`, though it has an actor for training, as agents of one's own do."""
+
+    def __init__(self) -> None:
+        self.actor = module()
+
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+        return decisions.mask.argmax(axis=1)
+
+
+def test_an_agent_with_act_plays_by_it() -> None:
+    def first_legal(decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+        return decisions.mask.argmax(axis=1)
+
+    margins = [play_pairs(GAME, player, "greedy", 20).margins for player in (Agent(), first_legal, Agent().actor)]
+    assert (margins[0] == margins[1]).all() and (margins[0] != margins[2]).any()
+
+
+def test_stable_baselines_measures_by_itself() -> None:
+    """At the start, on the way and at the end, and learns the same as without."""
+    sb3 = pytest.importorskip("sb3_contrib")
+
+    def trained(**settings: Any) -> Any:
+        env = gymnasium.make(gymnasium_id(GAME), opponents="random")
+        model = sb3.MaskablePPO("MlpPolicy", env, n_steps=64, batch_size=32, n_epochs=1, seed=0, device="cpu")
+        if settings:
+            settings = {"callback": quiet(model, **settings).callback()}
+        model.learn(160, **settings)
+        return model, settings.get("callback")
+
+    plain, _ = trained()
+    model, callback = trained(every=50, against=["greedy", "random"])
+    for one, other in zip(plain.policy.parameters(), model.policy.parameters(), strict=True):
+        assert torch.equal(one, other)
+    history = callback.evaluation.history
+    assert [step for step, _ in history] == [0, 50, 100, 150, 192]
+    assert all(set(results) == {"greedy", "random"} for _, results in history)
+    assert all(math.isfinite(result.win_share.mean) for _, results in history for result in results.values())
