@@ -156,6 +156,7 @@ def compare(
         float | None,
         typer.Option(help="seconds per deal: also show the share won of the deals that the game's solver can win"),
     ] = None,
+    brief: Annotated[bool, typer.Option("--brief", help="show ratings, wins, score and time alone")] = False,
     json_file: JsonFile = None,
     picture: Annotated[Path | None, typer.Option(help="draw the figures to this file")] = None,
     records: Annotated[Path | None, typer.Option(help="save games to this folder")] = None,
@@ -194,6 +195,7 @@ def compare(
             keep,
             console,
             lambda found: write_figures(json_figures(found, apart, with_player), json_file),
+            brief,
         )
         stopped = len(found) < len(contests) or any(standings.stopped for standings in found.values())
         if reviewed and not stopped:

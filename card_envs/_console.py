@@ -14,6 +14,7 @@ import time
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,19 @@ def complain(text: str) -> None:
     """Print an error on stderr; control characters, which files may bring along, are spelled out."""
     text = CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
     error_console().print(Text.assemble(("error:", "bold red"), " ", text), soft_wrap=True)
+
+
+def warn_of_copies() -> None:
+    """Warn on stderr if this runs in a checkout while another copy of the package is installed."""
+    here = Path(__file__).resolve().parent
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        installed = Path(str(metadata.distribution("card_envs").locate_file("card_envs"))).resolve()
+        if (installed / "__init__.py").is_file() and installed != here:
+            error_console().print(
+                f"warning: this command runs {here}, but scripts elsewhere import the copy in {installed}; "
+                "`pip install -e .` in the checkout makes them one",
+                soft_wrap=True,
+            )
 
 
 # The standard streams
@@ -213,6 +227,7 @@ class Program(typer.Typer):
         with lasting_streams(), ended_as_by_ctrl_c():
             code: Any = 0
             try:
+                warn_of_copies()
                 with errors_in_words(self._packages):
                     super().__call__(*arguments, **named)
             except SystemExit as end:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import os
 import pickle
@@ -20,9 +21,10 @@ import pytest
 from numpy.typing import NDArray
 
 from card_envs.__main__ import main
+from card_envs._console import Console
 from card_envs.compare._intervals import beta_cdf, student
 from card_envs.compare._ratings import bradley_terry, ratings
-from card_envs.compare._report import duration, interval, on_one_line, percent, standings_sheet, whole
+from card_envs.compare._report import duration, interval, on_one_line, percent, show_comparison, standings_sheet, whole
 from card_envs.compare._spread import Executor
 from card_envs.compare._tables import Asker, new_tables
 from card_envs.compare._tallies import estimated
@@ -251,6 +253,28 @@ def test_one_pair_is_shown_and_written(game: Game, tmp_path: Path) -> None:
     json.loads((tmp_path / "s.json").read_text(), parse_constant=refuse)
 
 
+def test_tables_fit_into_80_columns(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names are folded, figures and intervals are whole."""
+    name = "runs/back_alley/of-last-week/opponent"
+    contest = dataclasses.replace(CONTEST, game=game, options=tuple(short_options(game).items()))
+    found = standings(contest, played(contest, 30))
+    found = dataclasses.replace(found, policies=[dataclasses.replace(one, name=name) for one in found.policies])
+    shown = Console(file=io.StringIO(), width=80)
+    show_comparison(shown, "title", found, brief=False)
+    lines = shown.file.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80 and not any("…" in line for line in lines)
+    for policy in found.policies:
+        assert any(percent(policy.win_share).splitlines()[1] in line for line in lines)
+
+
+def test_brief_shows_the_first_table(game: Game) -> None:
+    options = [word for name, value in short_options(game).items() for word in ("-o", f"{name}={json.dumps(value)}")]
+    words = ("compare", game.name, "greedy", "trivial", "--pairs", 30, *options)
+    (_, whole_output), (code, brief) = run(*words), run(*words, "--brief")
+    assert code == 0 and "greedy" in brief and "win share" in brief and "pairs needed" not in brief
+    assert len(brief.splitlines()) < len(whole_output.splitlines()) / 2
+
+
 def test_infinite_bounds_in_words() -> None:
     inf = float("inf")
     assert interval(Estimate(5, -inf, inf)) == "5\nno interval"
@@ -259,6 +283,7 @@ def test_infinite_bounds_in_words() -> None:
     assert percent(Estimate(1, 0.8316, 1)) == "100.00 %\n83.16 to 100.00"
     assert on_one_line(Estimate(5, -inf, inf), False) == "5" and on_one_line(Estimate(5, 4, 6), False) == "5 ±1"
     assert on_one_line(Estimate(1, 0.27, 1), True) == "100 (27 to 100) %"
+    assert on_one_line(Estimate(1, 0.27, 1), True, unit=False) == "100 (27 to 100)"
     assert on_one_line(Estimate(0.003, 0.001, 0.007), True) == "0.3 (0.1 to 0.7) %"
     assert [duration(time) for time in (0.2, 13.54, 340, 1.34e6)] == ["under 1 µs", "13.5 µs", "0.3 ms", "1.3 s"]
 

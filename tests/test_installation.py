@@ -120,3 +120,15 @@ def test_the_oldest_stated_versions_work(tmp_path: Path) -> None:
         tmp_path, "-m", "card_envs", "compare", GAME, "runs/quickstart/opponent", "greedy", "--pairs", "10",
         python=python,
     )  # fmt: skip
+
+
+def test_a_second_copy_is_warned_of(tmp_path: Path) -> None:
+    """`pip install .` leaves one beside the checkout: `python -m` there uses the checkout, examples the other."""
+    about = tmp_path / "card_envs-0.0.1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: card_envs\nVersion: 0.0.1\n")
+    assert "warning" not in run(ROOT, "-m", "card_envs", "games", path=tmp_path)  # editable: no code there
+    (tmp_path / "card_envs").mkdir()
+    (tmp_path / "card_envs" / "__init__.py").touch()
+    said = run(ROOT, "-m", "card_envs", "games", path=tmp_path)
+    assert f"the copy in {tmp_path / 'card_envs'}" in said and "pip install -e ." in said

@@ -97,7 +97,7 @@ def check_contests(contests: dict[str, Contest], solve_seconds: float | None) ->
 
 
 def compare_all(
-    contests: dict[str, Contest], work: Work, keep: Keepsakes, console: Console, write: Write
+    contests: dict[str, Contest], work: Work, keep: Keepsakes, console: Console, write: Write, brief: bool = False
 ) -> dict[str, Standings]:
     """Play contests one by one; return the standings of those played, the last one perhaps partial.
 
@@ -107,6 +107,7 @@ def compare_all(
         keep: what to save besides the figures.
         console: to print to.
         write: called with the results so far, periodically and after each contest.
+        brief: print the standings alone.
     """
     keep.check()
     for line in dict.fromkeys(line for contest in contests.values() for line in contest.warnings()):
@@ -128,7 +129,7 @@ def compare_all(
             write(found)
             kept = list(keep.save(title, shown, work.pairs, label))
         finally:
-            show_comparison(console, title, shown)
+            show_comparison(console, title, shown, brief)
         for line in kept:
             say(line)
         if shown.stopped:

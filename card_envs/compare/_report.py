@@ -83,8 +83,9 @@ def standings_sheet(title: str, found: Standings) -> Sheet:
     if found.policies[0].won_of_winnable:
         columns["won_of_winnable"] = percent
     sheet = Sheet(title=title, show_lines=True)
-    for column in ("", *map(worded, columns), "a move"):
-        sheet.add_column(column, justify="right" if column else "left")
+    sheet.add_column("", overflow="fold")
+    for column in (*map(worded, columns), "a move"):
+        sheet.add_column(column, justify="right", no_wrap=True)
     for policy in (found.policies[i] for i in found.best_first):
         cells = [show(getattr(policy, name)) for name, show in columns.items()]
         sheet.add_row(policy.name, *cells, duration(policy.microseconds_per_move))
@@ -103,14 +104,15 @@ def anchor_in_words(found: Standings) -> str:
 def pairings_sheet(found: Standings) -> Sheet:
     """Return a table with a row for each pairing."""
     alone = found.contest.game.is_solitaire
-    columns: dict[str, Show] = {"win_share": percent, "margin_per_episode": interval, "margin_per_deal": interval}
+    columns: dict[str, Show] = {"win_share": percent, "margin_per_deal": interval}
     if alone:
         columns = {"wins_more": percent, "score_more": interval}
     elif found.deals_per_episode == 1:
-        del columns["margin_per_deal"]
+        columns = {"win_share": percent, "margin_per_episode": interval}
     sheet = Sheet(title="on the same deals" if alone else "against each other", show_lines=True)
-    for column in ("", *map(worded, columns), "pairs needed*"):
-        sheet.add_column(column, justify="right" if column else "left")
+    sheet.add_column("", overflow="fold")
+    for column in (*map(worded, columns), "pairs needed*"):
+        sheet.add_column(column, justify="right", no_wrap=True)
     for pairing in found.pairings:
         cells = [show(getattr(pairing, name)) for name, show in columns.items()]
         between = "more than" if alone else "against"
@@ -125,10 +127,13 @@ def pairings_sheet(found: Standings) -> Sheet:
 def figures_sheet(game: Game, by_policy: Mapping[str, Tallied]) -> Sheet:
     """Return a table of the game's rates for every policy, without those that never occurred."""
     columns = list(dict.fromkeys(ratio.column for ratio in game.view.RATES))
+    kinds = {column: {ratio.percent for ratio in game.view.RATES if ratio.column == column} for column in columns}
     in_percent = {(ratio.row, ratio.column) for ratio in game.view.RATES if ratio.percent}
     sheet = Sheet(title="beside the score (with 95 % intervals)")
-    for column in ("", "", *columns):
-        sheet.add_column(column, justify="right" if column else "left")
+    sheet.add_column("")
+    sheet.add_column("", overflow="fold")
+    for column in columns:
+        sheet.add_column(f"{column}, %" if kinds[column] == {True} else column, justify="right", no_wrap=True)
     for row in dict.fromkeys(ratio.row for ratio in game.view.RATES):
         shown = {
             name: figures[row]
@@ -136,7 +141,10 @@ def figures_sheet(game: Game, by_policy: Mapping[str, Tallied]) -> Sheet:
             if any(figure and figure.mean for figure in figures[row].values())
         }
         for number, (name, of) in enumerate(shown.items()):
-            cells = [on_one_line(of.get(column), (row, column) in in_percent) for column in columns]
+            cells = [
+                on_one_line(of.get(column), (row, column) in in_percent, unit=kinds[column] != {True})
+                for column in columns
+            ]
             sheet.add_row("" if number else row, name, *cells, end_section=number == len(shown) - 1)
     return sheet
 
@@ -150,19 +158,22 @@ def solving_sheet(title: str, figures: SolvingFigures) -> Sheet:
     return sheet
 
 
-def on_one_line(figure: Estimate | None, percent: bool) -> str:
-    """Return a figure on one line, rounded to the first digit of its interval: a share with its bounds, else with ±."""
+def on_one_line(figure: Estimate | None, percent: bool, unit: bool = True) -> str:
+    """Return a figure on one line, rounded to the first digit of its interval: a share with its bounds, else with ±.
+
+    `unit`: with a sign for percent.
+    """
     if figure is None:
         return ""
     scale = 100 if percent else 1
     mean, low, high = (scale * value for value in (figure.mean, figure.low, figure.high))
     half = max(high - mean, mean - low)
-    unit = " %" if percent else ""
+    sign = " %" if percent and unit else ""
     if not 0 < half < inf:  # no interval: seen in one deal
-        return f"{mean:z.3g}{unit}"
+        return f"{mean:z.3g}{sign}"
     digits = min(max(-floor(log10(half)), 0), 4)
     if percent:  # near 0 and 100 % the bounds are not equally far
-        return f"{mean:z.{digits}f} ({low:z.{digits}f} to {high:z.{digits}f}) %"
+        return f"{mean:z.{digits}f} ({low:z.{digits}f} to {high:z.{digits}f}){sign}"
     return f"{mean:z.{digits}f} ±{half:.{digits}f}"
 
 
@@ -176,13 +187,14 @@ def duration(microseconds: float) -> str:
     return f"{microseconds / factor:.1f} {unit}"
 
 
-def show_comparison(console: Console, title: str, found: Standings) -> None:
-    """Print all tables of a contest."""
-    for sheet in comparison_sheets(title, found):
+def show_comparison(console: Console, title: str, found: Standings, brief: bool) -> None:
+    """Print the tables of a contest: all, or the first alone."""
+    for sheet in comparison_sheets(title, found)[: 1 if brief else None]:
         console.print(sheet)
     if found.warning is not None:
         console.print(found.warning)
-    show_figures(console, found.contest.game, {policy.name: policy.figures for policy in found.policies})
+    if not brief:
+        show_figures(console, found.contest.game, {policy.name: policy.figures for policy in found.policies})
 
 
 def show_figures(console: Console, game: Game, by_policy: Mapping[str, Tallied]) -> None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from threading import Event, Thread
 from typing import TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from card_envs._console import error_console
+from card_envs.compiling._cache import QUIET
+
 SAVE_SECONDS = 30.0  # between writes of partial results
+FIRST_LINE, LAST_LINE = 10.0, 120.0  # seconds between lines about progress where there is no bar
 
 Result = TypeVar("Result")
 
@@ -29,12 +35,38 @@ class TimeLeft(ProgressColumn):
 
 
 @contextmanager
-def waiting(console: Console) -> Iterator[Progress]:
-    """Show progress until the work ends or is interrupted."""
+def waiting(console: Console, first: float = FIRST_LINE, last: float = LAST_LINE) -> Iterator[Progress]:
+    """Show progress until the work ends or is interrupted: a bar at a terminal, otherwise a line now and then.
+
+    Args:
+        console: of the command; if it is no terminal, stderr shows the progress.
+        first: seconds until the first line; the time to the next one doubles.
+        last: most seconds between lines.
+    """
+    shown = console if console.is_terminal else error_console()
     columns = (BarColumn(20), TaskProgressColumn(), TimeElapsedColumn(), TimeLeft())
     text = TextColumn("{task.description}", markup=False)
-    with Progress(text, *columns, console=console, transient=True) as progress:
-        yield progress
+    progress = Progress(text, *columns, console=shown, transient=True, disable=not shown.is_terminal)
+    ended = Event()
+
+    def say_lines() -> None:
+        pause = first
+        while not ended.wait(pause):
+            pause = min(2 * pause, last)
+            for task in [task for task in progress.tasks if not task.finished][-1:]:  # the one at work
+                done = [f"{task.percentage:.0f} %"] if task.total else []
+                spent = str(timedelta(seconds=round(task.elapsed or 0)))
+                line = f"{task.description}: {', '.join([*done, spent, str(TimeLeft().render(task))])}"
+                shown.print(line, soft_wrap=True)
+
+    speaker = Thread(target=say_lines, daemon=True)
+    with progress:
+        if not shown.is_terminal and not os.environ.get(QUIET):
+            speaker.start()
+        try:
+            yield progress
+        finally:
+            ended.set()
 
 
 def collect(
