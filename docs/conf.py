@@ -15,11 +15,12 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 os.environ["PYTHONPATH"] = sys.path[1]  # of the notebook
 
 import figures
+import motion
 
 from card_envs import GAMES, Game
 from card_envs.draw import draw
 from card_envs.envs.aec import CardEnv
-from card_envs.opponents import load_opponent
+from card_envs.opponents import load_opponent, opponent_names
 from card_envs.options import describe_options
 
 ROOT = Path(__file__).parents[1]
@@ -99,33 +100,41 @@ def contents() -> str:
 
 
 def picture(game: Game) -> str:
-    """Return an image of a position in the middle of a deal, as the seat to move sees it."""
+    """Return a moving picture, or, where `docs/motion.py` made none, a position in the middle of a deal."""
+    moving = motion.FOLDER / f"{game.name}.gif"
+    if moving.exists():
+        return f"![A deal of {game.title}](/{moving.relative_to(ROOT)})"
     env, greedy = CardEnv(game), load_opponent("greedy", game)
     env.reset(seed=2)
     seen = []
     while env.agents and env.deals == 1 and len(seen) < SHOWN_AFTER:
         seen.append(env.view(env.agent_selection))
         env.step(env.parse_move(greedy.advise(seen[-1])[0][0]))
-    return draw(game, seen[len(seen) // 2])
+    return f"```{{raw}} html\n<figure class=table>{draw(game, seen[len(seen) // 2])}</figure>\n```"
 
 
 def facts(game: Game) -> str:
     """Return the facts that pages of PettingZoo and Gymnasium environments begin with."""
-    rules = game.rules
+    rules, view = game.rules, game.view
     agents = ", ".join(f"`player_{seat}`" for seat in range(rules.NUM_SEATS))
+    seen = f"; each sees {', '.join(view.SEAT_NAMES)}" if rules.NUM_SEATS > 1 else ""
     space = f"`Box` int8, shape `({rules.OBS_SIZE},)`, beside the mask `({rules.NUM_ACTIONS},)`"
     module = f"{game.name}_v{game.version}"
     teams = [[str(seat) for seat, own in enumerate(game.sides) if own == side] for side in range(game.num_sides)]
+    options = describe_options(game.options)
     rows = [
         ["import", f"`from card_envs import {module}`"],
         ["PettingZoo (AEC)", f'`{module}.env()`, or `pettingzoo.make("aec", "{game.id}")`'],
         ["Gymnasium", f'`gymnasium.make("{game.gymnasium_id}", opponents="greedy")`; `make_vec` for many tables'],
-        ["agents", f"{rules.NUM_SEATS}: {agents}"],
+        ["many tables", f'`card_envs.BatchEnv(card_envs.get_game("{game.name}"), 1024)`'],
+        ["opponents", ", ".join(f"`{name}`" for name in opponent_names(game))],
+        ["version of the rules", str(game.version)],
+        ["agents", f"{rules.NUM_SEATS}, clockwise: {agents}{seen}"],
         ["sides", " against ".join(" and ".join(team) for team in teams) if game.num_sides > 1 else "one"],
-        ["actions", f"`Discrete({rules.NUM_ACTIONS})`"],
-        ["observation", space],
+        ["actions", f"`Discrete({rules.NUM_ACTIONS})`; [layout](#actions)"],
+        ["observation", f"{space}; [layout](#observation)"],
         ["full state, for critics", f"`Box` int8, shape `({rules.FULL_SIZE},)`"],
-        ["options", ", ".join(f"`{name}={field.default!r}`" for name, field in describe_options(game.options).items())],
+        *([f"option `{name}={field.default!r}`", field.description] for name, field in options.items()),
     ]
     return figures.rows(rows[0], rows[1:])
 
@@ -148,8 +157,7 @@ def complete(app: Sphinx, name: str, source: list[str]) -> None:
     for game in GAMES.values():
         if ROOT / f"{name}.md" == game.rules_page:
             title, intro, rest = source[0].split("\n\n", 2)
-            shown = f"```{{raw}} html\n<figure class=table>{picture(game)}</figure>\n```"
-            source[0] = "\n\n".join([title, intro, shown, facts(game), strengths(game), rest])
+            source[0] = "\n\n".join([title, intro, picture(game), facts(game), strengths(game), rest])
 
 
 def lead_home(app: Sphinx, error: Exception | None) -> None:

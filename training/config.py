@@ -74,7 +74,9 @@ class Config(BaseModel):
         Path("runs"), "the folder that holds the runs' folders"
     )
     seed: int = setting(0, "of deals, weights and draws", ge=0, lt=1 << 63)
-    minutes: float | None = setting(None, "time to train; with `decisions`: whichever comes first", gt=0)
+    minutes: float | None = setting(
+        None, "time to train, besides compiling and measuring; with `decisions`: whichever comes first", gt=0
+    )
     decisions: int | None = setting(None, "decisions to learn from in all", ge=1)
     save_minutes: float = setting(1, "time between checkpoints, which a killed run resumes from", gt=0)
     quick_pairs: int = setting(50, "mirrored pairs of a quick measurement against each anchor", ge=1)

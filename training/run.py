@@ -109,7 +109,9 @@ class Run:
         """
         saved, measured, took = time.monotonic(), self.seconds, 0.0
         if watcher is not None and not self.decisions:
+            begun = work_time()
             watcher.show({"decisions": 0, "seconds": 0.0, **self.quick_strength()}, 0.0)
+            took = work_time() - begun
         while self.ranks.from_first(self.progress) < 1:
             if self.ranks.sum(stop())[0]:
                 return False
@@ -123,7 +125,7 @@ class Run:
                     entry |= self.quick_strength()
                 measured, took = self.seconds, work_time() - begun
             if watcher is not None:
-                watcher.show(entry, self.progress)
+                watcher.show(entry, self.progress, self.seconds_of_measuring(took))
             now = time.monotonic()
             if self.ranks.from_first(now - saved > 60 * self.config.save_minutes):
                 self.save_checkpoint(folder.checkpoint)
@@ -209,6 +211,12 @@ class Run:
     def strength(self, opponent: PolicyLike, pairs: int, seed: int = FINAL_SEED) -> PairResult:
         """Play mirrored deals against an opponent with what was learned so far."""
         return play_pairs(self.game, self.algorithm.policy(), opponent, pairs, seed)
+
+    def seconds_of_measuring(self, took: float) -> float:
+        """Estimate how long the rest of the run measures, if the last time took so many seconds; 0: not known."""
+        left = self.seconds * (1 - self.progress) / self.progress
+        often = left / measuring_interval(self.seconds, self.progress, took)
+        return took * (often + self.config.final_pairs / self.config.quick_pairs)
 
     def quick_strength(self) -> dict[str, float]:
         """Measure roughly against each anchor, for the log."""

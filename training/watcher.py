@@ -72,8 +72,14 @@ class Watcher:
             threading.excepthook = self._report
             self._log.close()
 
-    def show(self, entry: dict[str, Any], progress: float) -> None:
-        """Log and display one iteration's figures."""
+    def show(self, entry: dict[str, Any], progress: float, measuring: float = 0.0) -> None:
+        """Log and display one iteration's figures.
+
+        Args:
+            entry: the figures by name.
+            progress: share of the run that is done.
+            measuring: seconds that the rest of the run will take to measure; 0: not known.
+        """
         self._log.write(json.dumps({name: _short(figure) for name, figure in entry.items()}) + "\n")
         self._log.flush()
         for name, figure in entry.items():
@@ -81,7 +87,7 @@ class Watcher:
             if group is not None and figure == figure:
                 self._board.add_scalar(f"{group}/{name}", figure, entry["decisions"])
         if entry["decisions"]:
-            self._show_pace(entry, progress)
+            self._show_pace(entry, progress, measuring)
         anchors = [name.removeprefix("win_share_") for name in entry if name.startswith("win_share_")]
         if anchors:
             self._say_once("measured now and then: share of episodes won (points a deal) against …", "strength")
@@ -89,7 +95,7 @@ class Watcher:
             of = [f"{one} {entry[f'win_share_{one}']:.2f} ({entry[f'margin_{one}']:+z.1f})" for one in anchors]
             self._say("  ".join([done, *of, _bar(entry, anchors[-1])]))
 
-    def _show_pace(self, entry: dict[str, Any], progress: float) -> None:
+    def _show_pace(self, entry: dict[str, Any], progress: float, measuring: float) -> None:
         """Display how far the run is, how fast, and what is left of it."""
         seconds = entry["seconds"]
         self._start = self._start or (seconds, progress)
@@ -105,7 +111,8 @@ class Watcher:
             figures=", ".join(headline),
         )
         if trained > SURE_SECONDS:
-            self._say_once(f"{rate}, so about {max(left, 6) / 60:.1f} minutes of training left, plus measuring", "time")
+            more = f"about {max(measuring, 6) / 60:.1f} of measuring" if measuring else "measuring"
+            self._say_once(f"{rate}, so about {max(left, 6) / 60:.1f} minutes of training left, plus {more}", "time")
 
     def _say_once(self, text: str, what: str) -> None:
         """Print a line, unless one of this kind was printed."""
