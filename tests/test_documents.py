@@ -86,7 +86,8 @@ def test_commands_run(line: str, folder: Path) -> None:
 
 def test_the_front_page_is_short() -> None:
     lines = (ROOT / "README.md").read_text().splitlines()
-    assert len(lines) <= 120 and max(map(len, lines)) <= 120
+    assert len(lines) <= 120
+    assert max(len(line) for line in lines if not line.startswith("|")) <= 120  # a row of a table can't be broken
 
 
 def test_figures_are_those_measured() -> None:
