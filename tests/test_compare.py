@@ -255,7 +255,7 @@ def test_one_pair_is_shown_and_written(game: Game, tmp_path: Path) -> None:
 
 def test_tables_fit_into_80_columns(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
     """Names are folded, figures and intervals are whole."""
-    name = "runs/back_alley/of-last-week/opponent"
+    name = "runs/the-long-one/of-last-week/opponent"
     contest = dataclasses.replace(CONTEST, game=game, options=tuple(short_options(game).items()))
     found = standings(contest, played(contest, 30))
     found = dataclasses.replace(found, policies=[dataclasses.replace(one, name=name) for one in found.policies])
