@@ -328,6 +328,15 @@ class OptionalView(Protocol):
     QUESTIONS: tuple[Question, ...] = ()  # for the seat to move; the first that fits a position is asked
 
     @staticmethod
+    def move_words(text: str) -> str:
+        """Return the move of this text in words, beginning with a verb: "play the queen of hearts"; default: the text.
+
+        Texts of different moves have different words. In "move a card from house 2 to house 5", pages put the name of
+        the card where they show it.
+        """
+        return text
+
+    @staticmethod
     def event_text(state: State, action: int, names: Sequence[str]) -> str:
         """Return a public side effect of a legal action, such as who takes the trick; often empty.
 

@@ -81,6 +81,8 @@ export interface Description {
   questions: [string, string[]][];
   /** What margins count: "points". */
   margin_unit: string;
+  /** Moves in words, by their text: "play the queen of hearts"; those that are missing are in words already. */
+  words: Record<string, string>;
   /** Parts of moves, each with its meaning. */
   legend: [string, string][];
   /** Options to offer to people, in words: values with their words, the default first. */
@@ -89,6 +91,10 @@ export interface Description {
   opponents: string[];
   /** What each of them is, in a few words. */
   about_opponents: Record<string, string>;
+  /** Opponents for people, the easiest first; `strength`: "beats easy in 95 of 100 games", empty if unmeasured. */
+  levels: { name: string; player: string; strength: string }[];
+  /** Opponents that `judge` can ask. */
+  judges: string[];
 }
 
 export interface Table {

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from html import escape
 
+from card_envs.cards import card_name
 from card_envs.draw._faces import HEIGHT, WIDTH, back, face, letters, plain_face
 from card_envs.draw._lettering import stroke
-from card_envs.draw._pips import COLOURS, PIPS, card_name
+from card_envs.draw._pips import COLOURS, PIPS
 
 CREAM = "#f3ead2"
 GOLD = "#f2c14e"  # around cards that win, and nothing else

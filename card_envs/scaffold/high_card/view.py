@@ -48,6 +48,10 @@ def move_text(state: State, action: int) -> str:
     return CARDS[action]
 
 
+def move_words(text: str) -> str:
+    return f"play the {text}"
+
+
 def parse_move(state: State, text: str) -> int:
     if not isinstance(text, str) or text not in CODES:
         raise ValueError(f"{text!r:.80} is not a move of High Card; expected a card from 1 to 12")

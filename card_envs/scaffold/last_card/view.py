@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from card_envs.cards import SUITS, parse_pack
+from card_envs.cards import SUITS, card_name, parse_pack
 from card_envs.engine.table import Table
 from card_envs.game import Pack, Question, Rate, State
 from card_envs.options import as_json
@@ -53,6 +53,10 @@ def hand_texts(hand: Any) -> list[str]:
 
 def move_text(state: State, action: int) -> str:
     return MOVES[action]
+
+
+def move_words(text: str) -> str:
+    return f"play the {card_name(text)}" if text in CARDS else {"draw": "draw a card"}.get(text, text)
 
 
 def parse_move(state: State, text: str) -> int:
