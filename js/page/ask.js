@@ -267,11 +267,11 @@ const REPLIES = {
     return { game, opponent, seat: kept.seat, moves };
   },
 
-  async judge({ game, opponent, view, move }, { at, file }) {
+  async judge({ game, opponent, view, move }, { at, file }, token, signal) {
     const past = Number(at);
     const episode = file === undefined ? kept.after(kept.episode.moves.slice(0, past)) : await recorded(opened, past);
     const table = tableWith(view, episode);
-    return { game, opponent, seat: table.seat, ...(await table.judge(opponent, move)) };
+    return { game, opponent, seat: table.seat, ...(await table.judge(opponent, move, { signal })) };
   },
 
   async replay({ record, seat, at, since }) {

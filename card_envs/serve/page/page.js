@@ -3,17 +3,15 @@
 
 import { ask } from "./ask.js";
 import { $, count, element } from "./dom.js";
+import { counted, hintLegend, ranked, unpriced, worth } from "./hints.js";
 import { forget, keep, keptToken } from "./kept.js";
 import { list, markMove, onMove } from "./log.js";
 import { clearReview, judgement, review, takeBack } from "./review.js";
 import { rulesInTwo } from "./rules.js";
-import { chosen, offer, offered, wanted } from "./start.js";
+import { capital, cardName, did, doneBy, dressed, orderOf, saysCode } from "./words.js";
+import { adviser, chosen, offer, offered, wanted } from "./start.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const ADVISER = "strong";
-const SUIT_NAMES = { C: "clubs", D: "diamonds", H: "hearts", S: "spades" };
-const RANK_NAMES = { A: "ace", T: "10", J: "jack", Q: "queen", K: "king" };
-const JOKERS = { BB: "Big Blooper", LB: "Little Blooper" };
 const DRAG = 8; // pixels, from which on a touch is a drag
 const DOUBLE = 500; // milliseconds between the two of a double click
 const NEAR = 24; // pixels around a place where a card may be dropped
@@ -135,7 +133,7 @@ function openTable(position) {
   $("log").replaceChildren();
   $("paced").hidden = $("save").hidden = $("moves").hidden = !token;
   $("chair").hidden = Boolean(token);
-  $("adviser").replaceChildren(...offered(game, ADVISER));
+  $("adviser").replaceChildren(...offered(game, adviser(game)));
   stepping(!token);
 }
 
@@ -272,32 +270,33 @@ const undo = () => act("undo", { turn: live.turn }, async (reply) => {
 });
 
 async function hint() {
-  const [now, { turn, view }, stop] = [epoch, live, new AbortController()];
+  const [now, { turn, view }, { judges }, stop] = [epoch, live, game, new AbortController()];
   thinking = stop;
   busy(true);
   await attempt(async () => {
     const asked = { game: game.name, opponent: $("adviser").value, view, seconds: 2 };
     const { moves } = await ask("v1/advise", asked, stop.signal);
-    if (now === epoch && live.turn === turn && shown === live) showAdvice(asked.opponent, moves);
+    const prices = new Map();
+    for (const { move: text } of judges.includes(asked.opponent) ? unpriced(moves) : []) {
+      prices.set(text, await ask(`v1/judge?at=${turn}`, { ...asked, move: text }, stop.signal));
+    }
+    if (now === epoch && live.turn === turn && shown === live) showAdvice(ranked(moves, prices), prices);
   });
   if (thinking === stop) thinking = null;
   if (live) busy(false);
 }
 
-/** Order the moves as an adviser does, and say on each how it compares with the one advised. */
-function showAdvice(adviser, moves) {
-  const [best, ...others] = moves;
+/** Order the moves as an adviser does, and say on each why it is not the best; `prices` are those of a judge, by move. */
+function showAdvice(moves, prices) {
+  const [best] = moves;
   const buttons = new Map([...$("moves").children].map((button) => [button.dataset.move, button]));
-  for (const one of moves) {
+  const reasons = moves.map((one) => [one, ...worth(game, one, best, prices.get(one.move))]);
+  for (const [one, short, long] of reasons) {
     const button = buttons.get(one.move);
-    const [short, long] = worth(one, best);
     button.querySelector("small")?.remove();
-    const figure = element("small", { ariaHidden: "true" }); // for the eye: the button's label says it at length
-    figure.dataset.worth = short;
-    button.append(figure);
+    if (short) button.append(figure(short));
     button.classList.toggle("best", one === best);
-    button.classList.toggle("dropped", Boolean(one.dropped));
-    button.setAttribute("aria-label", `${inWords(one.move)}: ${long}`);
+    button.setAttribute("aria-label", [titleOf(one.move), long].filter(Boolean).join(": "));
     $("moves").append(button);
   }
   $("moves").scrollTop = 0;
@@ -307,29 +306,16 @@ function showAdvice(adviser, moves) {
     groups[0].classList.add("advised");
     if (!groups[0].querySelector(".mark")) frame(groups[0]);
   }
-  const scale = best.margin === null
-    ? "Others: how likely."
-    : `Others: ${game.margin_unit.replace(/ \(.*/, "")} more or less.`;
-  $("status").textContent = `${adviser} would play ${inWords(best.move)}. ${others.length ? scale : ""}`;
+  const [next, , why] = reasons.find(([one, , long]) => one !== best && long) ?? [];
+  const second = next ? ` Next best: ${inWords(next.move)}, ${why}.` : "";
+  $("status").textContent = `${capital(inWords(best.move))}.${second}`;
 }
 
-/** What is written on moves by a hint, and what it means. */
-const hintLegend = (unit) => [
-  ["advised", "what the adviser would play"],
-  ["−1.7", `about how many ${unit} the move brings compared with the advised one, by what was tried; a plus may be chance`],
-  ["equal", "the same on average in all that was tried"],
-  ["dropped", "given up early: others soon looked better"],
-  ["62 %", "how likely an adviser that does not search would play it"],
-];
-
-/** What an adviser thinks of a move, in short and at length. */
-function worth(one, best) {
-  if (one.margin === null && best.margin === null) return [percent(one), `${percent(one)} likely`];
-  if (one === best) return ["advised", "advised"];
-  if (one.worlds === 0) return ["not tried", "not tried"];
-  const figures = signed(one.difference, Math.abs(one.difference) < 0.1 ? 2 : 1);
-  if (one.dropped) return ["dropped", `dropped early, after ${count(one.worlds, "trial")}: ${figures}`];
-  return one.difference === 0 ? ["equal", "equal to the advised one"] : [figures, figures];
+/** A figure of a hint on a move: for the eye, since the button's label says it at length. */
+function figure(short) {
+  const made = element("small", { ariaHidden: "true" });
+  made.dataset.worth = short;
+  return made;
 }
 
 /** Show how long a wait has lasted, and the button that ends one for a hint. */
@@ -340,9 +326,6 @@ function tick() {
   $("clock").textContent = seconds ? `${seconds} s` : "";
   $("stop").hidden = !(thinking && seconds);
 }
-
-const signed = (number, digits) => (number < 0 ? "−" : "+") + Math.abs(number).toFixed(digits);
-const percent = (one) => `${Math.round(100 * one.probability)} %`;
 
 async function save() {
   await attempt(async () => {
@@ -402,7 +385,7 @@ async function help() {
   const hints = table("Hints", hintLegend(one.margin_unit).map(([code, meaning]) => [[code], meaning]));
   const codes = table("How moves are written", one.legend.map(([code, meaning]) => [[code], meaning]));
   const moves = $("table").hidden || !isActive() ? [] : Object.keys(gestures());
-  codes.push(...table("Your moves now", moves.map((text) => [dressed(text), inWords(text).replace(`${text}, `, "")]).filter(([code, words]) => words !== code[0])));
+  codes.push(...table("Your moves now", moves.map((text) => [dressed(text), inWords(text)]).filter(([code, words]) => words !== code[0])));
   const goal = one.goal ? [element("p", {}, element("strong", {}, one.goal))] : [];
   $("text").replaceChildren(...goal, ...hints, ...codes);
   $("rules").showModal();
@@ -454,10 +437,8 @@ const placesOf = (name) => [...$("picture").querySelectorAll("[data-place]")].fi
 const isActive = () => Boolean($("moves").children.length);
 
 function moveButton(text) {
-  const words = inWords(text);
-  const button = element("button", { type: "button", title: words }, ...dressed(text));
+  const button = element("button", { type: "button", title: titleOf(text), ariaLabel: titleOf(text) }, ...dressed(text));
   button.dataset.move = text;
-  button.setAttribute("aria-label", words);
   button.addEventListener("click", () => move(text));
   return button;
 }
@@ -503,7 +484,7 @@ const topCard = (group) => [...group.querySelectorAll("use")].pop();
 
 function status(position) {
   if (position.problem) return position.problem;
-  const judged = judgement(position.turn, inWords);
+  const judged = judgement(position.turn, (text) => cardName(text) ?? inWords(text));
   const isBack = !isEnd(position) && (position !== live || !token);
   return isBack ? `After ${position.turn} of ${count(live.turn, "move")}. ${judged}` : judged || said(position);
 }
@@ -520,13 +501,13 @@ function question(position, active) {
 
 function said(position) {
   const moves = position.moves ?? [];
-  return moves.slice(-8).map((one) => `${nameOf(one.seat)}: ${inWords(one.move)}.`).join(" ");
+  return moves.slice(-8).map((one) => `${capital(did(nameOf(one.seat), orderOf(game, one.move)))}.`).join(" ");
 }
 
 function result(position) {
   const { reason, scores } = position.outcome;
   const [own, ...others] = sidesFrom(position.seat).map((seat) => scores[seat]);
-  if (!others.length) return reason === "won" ? "You won." : `You lost: ${own} ${game.margin_unit.replace(/ \(.*/, "")}.`;
+  if (!others.length) return reason === "won" ? "You won." : `You lost: ${counted(game, own)}.`;
   const most = Math.max(...others);
   const verdict = own < most ? "You lost" : own > most ? "You won" : "Drawn";
   const why = EXPECTED.includes(reason) ? "" : ` (${reason.replace("_", " ")})`;
@@ -540,16 +521,23 @@ const sidesFrom = (seat) => [seat, ...game.sides.keys()].filter((one, number, al
 
 const nameOf = (seat) => game.seat_names[(seat - (shown ?? live).seat + game.seats) % game.seats];
 
-const written = (one) => [`${nameOf(one.seat)}: `, ...dressed(one.move)];
+const written = (one) => doneBy(nameOf(one.seat), game, one.move);
 
-const isCard = (text) => /^[A2-9TJQK][CDHS]$/.test(text);
-
+/** A move of the position that is shown, in words: with the card that goes, if it lies there for all to see. */
 function inWords(text) {
-  if (text in JOKERS) return JOKERS[text];
-  if (isCard(text)) return `${RANK_NAMES[text[0]] ?? text[0]} of ${SUIT_NAMES[text[1]]}`;
-  const gesture = shown?.picture && gestures()[text];
-  if (!gesture || !gesture[0] || gesture[0] === gesture[1]) return text;
-  return `${text}, ${label(gesture[0])} to ${label(gesture[1])}`;
+  const order = orderOf(game, text);
+  const [source] = (shown?.picture && gestures()[text]) || [];
+  const [group] = source ? placesOf(source) : [];
+  const card = group && cardName(topCard(group)?.dataset.card);
+  if (!card || order.includes(card)) return order;
+  const named = order.replace(/\ba card\b/, `the ${card}`);
+  return named === order ? `${order} (${card})` : named;
+}
+
+/** The same as a title, with the code of the move. */
+function titleOf(text) {
+  const words = capital(inWords(text));
+  return cardName(text) || saysCode(words, text) ? words : `${words} (${text})`;
 }
 
 /** What a place is called, without the cards that lie there; several of a name by what they have in common. */
@@ -557,17 +545,6 @@ function label(name) {
   const found = placesOf(name).map((one) => one.getAttribute("aria-label"));
   if (!found.length) return name;
   return found.length > 1 ? found[0].split(" ")[0] : found[0].split(":")[0];
-}
-
-/** A move as nodes, cards with their suits. */
-function dressed(text) {
-  if (!isCard(text)) return [text];
-  const [rank, suit] = text;
-  const pip = document.createElementNS(SVG, "svg");
-  for (const [name, value] of [["class", "suit"], ["role", "img"], ["aria-label", SUIT_NAMES[suit]]]) pip.setAttribute(name, value);
-  pip.append(document.createElementNS(SVG, "use"));
-  pip.firstChild.setAttribute("href", `#suit-${suit}`);
-  return [element("span", { className: "DH".includes(suit) ? "red" : "" }, rank === "T" ? "10" : rank, pip)];
 }
 
 // Touching and dragging

@@ -2,7 +2,7 @@
 
 import { $, count, element } from "./dom.js";
 
-const LEVELS = ["greedy", "small", "strong", "champion"]; // from easy to hard: players that people choose from first
+const ADVISER = "strong"; // who gives hints unless another one is chosen
 
 let games = []; // of the server
 
@@ -35,19 +35,27 @@ export function wanted() {
   return { game: chosen().name, options, players: [null, ...seats().map((select) => select.value)] };
 }
 
+/** Return who gives hints in a game: in a solitaire, the player of the level that was chosen in the form. */
+export function adviser(one) {
+  const level = $("form").elements.level?.value;
+  return one.seats === 1 && one === chosen() && level ? level : ADVISER;
+}
+
 /** The form for the chosen game. */
 function choose() {
   const one = chosen();
-  $("players").hidden = one.seats === 1;
-  $("levels").replaceChildren(...LEVELS.filter((name) => one.opponents.includes(name)).map((name) => {
-    const words = element("span", {}, element("strong", {}, name), element("small", {}, one.about_opponents[name]));
-    return element("label", {}, element("input", { type: "radio", name: "level", value: name }), words);
+  $("asking").textContent = one.seats === 1 ? "Who gives hints" : "How well the others play";
+  $("others").hidden = one.seats === 1;
+  $("levels").replaceChildren(...one.levels.map(({ name, player, strength }) => {
+    const details = [strength, one.about_opponents[player]].filter(Boolean).map((text) => element("small", {}, text));
+    const input = element("input", { type: "radio", name: "level", value: player, checked: player === ADVISER });
+    return element("label", {}, input, element("span", {}, element("strong", {}, name), ...details));
   }));
   $("seats").replaceChildren(...one.seat_names.slice(1).map((name) => {
-    const select = element("select", { name: "player" }, ...offered(one, LEVELS[0]));
+    const select = element("select", { name: "player" }, ...offered(one, one.levels[0]?.player));
     return element("label", {}, element("span", {}, name), select);
   }));
-  level();
+  if (one.seats > 1) level();
   const fields = one.choices.length ? one.choices.map(choiceField) : Object.entries(one.options.properties ?? {}).map(optionField);
   $("options").replaceChildren(...fields.filter(Boolean));
   $("more").hidden = !$("options").children.length;
@@ -58,14 +66,15 @@ export const chosen = () => games.find((one) => one.name === $("form").elements.
 
 const seats = () => [...$("seats").querySelectorAll("select")];
 
-/** Return players to choose from, the usual ones first. */
+/** Return players to choose from, those of the levels first. */
 export function offered(one, selected) {
-  const option = (name) => element("option", { value: name, selected: name === selected, title: one.about_opponents[name] }, name);
-  const [usual, more] = [true, false].map((is) => one.opponents.filter((name) => LEVELS.includes(name) === is));
-  return [...usual.map(option), element("optgroup", { label: "more" }, ...more.map(option))];
+  const option = (name, text = name) => element("option", { value: name, selected: name === selected, title: one.about_opponents[name] }, text);
+  const usual = one.levels.map(({ name, player, strength }) => option(player, strength ? `${name}: ${strength}` : name));
+  const more = one.opponents.filter((name) => one.levels.every(({ player }) => player !== name));
+  return [...usual, element("optgroup", { label: "more" }, ...more.map((name) => option(name)))];
 }
 
-/** Show which player sits in all other seats, if it is one of the usual ones. */
+/** Show which player sits in all other seats, if it is that of a level. */
 function level() {
   const names = new Set(seats().map((select) => select.value));
   for (const input of $("levels").querySelectorAll("input")) input.checked = names.size === 1 && names.has(input.value);
