@@ -235,7 +235,7 @@ def test_a_whole_game(page: Any, game: Game, address: str, tmp_path: Path, reque
     page.click("#last")
     page.wait_for_function(f"() => document.querySelector('#at').value === '{len(record.moves)}'")
     page.wait_for_selector("#table[data-state=over]")
-    assert RESULT.match(page.inner_text("#question"))
+    assert RESULT.match(page.inner_text("#status"))
     assert page.inner_html("#picture") != first
     page.click("#first")
     page.wait_for_function("(first) => document.querySelector('#picture').innerHTML === first", arg=first)

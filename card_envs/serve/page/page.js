@@ -6,7 +6,7 @@ import { $, count, element } from "./dom.js";
 import { counted, hintLegend, ranked, unpriced, worth } from "./hints.js";
 import { forget, keep, keptToken } from "./kept.js";
 import { list, markMove, onMove } from "./log.js";
-import { clearReview, judgement, review, takeBack } from "./review.js";
+import { clearReview, costOf, judgement, markReview, onCost, review, takeBack } from "./review.js";
 import { rulesInTwo } from "./rules.js";
 import { capital, cardName, did, doneBy, dressed, orderOf, saysCode } from "./words.js";
 import { adviser, chosen, offer, offered, wanted } from "./start.js";
@@ -25,6 +25,7 @@ let token = ""; // of the seat; empty while a file is stepped through
 let record = null; // of a file, or of the finished game
 let live = null; // the newest position
 let shown = null; // the position in the picture
+let atHand = 0; // the move in question there, counted from 1: the one that led there, or the judged one that follows
 let picked = ""; // the place that a card is to be taken from
 let pickedAt = 0; // when that was touched
 let held = ""; // the place that last had the focus; empty: one of the moves
@@ -220,14 +221,15 @@ async function follow(position, steps = []) {
   const pace = () => Math.min(Number($("pace").value), LONGEST / (steps.length + 1));
   const pause = () => new Promise((done) => setTimeout(done, pace()));
   for (const at of steps) {
-    if (!pace()) break;
+    if (!pace() || isBack()) break;
     const [between] = await Promise.all([positionAt(at), pause()]);
     if (now !== epoch) return;
     show(between, true);
   }
-  if (steps.length && pace()) await pause();
+  if (steps.length && pace() && !isBack()) await pause();
   if (now !== epoch) return;
-  show(position);
+  if (isBack() && shown.turn <= position.turn) show(shown, false, atHand); // at rest, though the game goes on
+  else show(position);
   if (position.your_turn || position.outcome.over || position.problem) return;
   const since = position.turn;
   const later = await ask(seatPath({ wait: WAIT, since }));
@@ -280,7 +282,7 @@ async function hint() {
     for (const { move: text } of judges.includes(asked.opponent) ? unpriced(moves) : []) {
       prices.set(text, await ask(`v1/judge?at=${turn}`, { ...asked, move: text }, stop.signal));
     }
-    if (now === epoch && live.turn === turn && shown === live) showAdvice(ranked(moves, prices), prices);
+    if (now === epoch && live.turn === turn && shown === live && !isBack()) showAdvice(ranked(moves, prices), prices);
   });
   if (thinking === stop) thinking = null;
   if (live) busy(false);
@@ -349,11 +351,12 @@ function busy(is) {
 
 function tools() {
   const { outcome, your_turn: mine, can_undo: can } = live;
-  const back = shown === live ? "" : "You are looking back: return to the game first.";
-  grey("hint", back || (outcome.over ? "The game is over." : mine ? "" : "It is not your turn yet."));
-  grey("undo", back || (can ? "" : outcome.over ? "The game is over: nothing can be taken back." : "You have no move to take back yet."));
+  grey("hint", outcome.over ? "The game is over." : mine ? "" : "It is not your turn yet.");
+  grey("undo", can ? "" : outcome.over ? "The game is over: nothing can be taken back." : "You have no move to take back yet.");
   grey("save", outcome.over ? "" : "The record shows all cards, so it can be saved once the game is over.");
-  for (const id of ["hint", "undo", "step"]) $(id).hidden = !token;
+  for (const id of ["hint", "undo"]) $(id).hidden = !token || isBack();
+  $("step").hidden = !token;
+  $("judge").hidden = !isBack();
 }
 
 /** Make a button grey for a reason, which touching it tells; without one it works. */
@@ -397,27 +400,31 @@ async function help() {
 
 // What is shown
 
-function show(position, passing = false) {
+/** Show a position; `hand` is the move in question there, by default the judged one that follows or else the last one. */
+function show(position, passing = false, hand = position.turn + Number(isBack() && costOf(position.turn) !== undefined)) {
   const focus = document.activeElement;
   const isInside = focus === $("table") || $("picture").contains(focus) || $("moves").contains(focus) || focus === $("again");
   if (isInside && focus !== $("table")) held = focus.closest("[data-place]")?.dataset.place ?? "";
   shown = position;
+  atHand = hand;
   picked = "";
   const drawing = new DOMParser().parseFromString(position.picture ?? "", "image/svg+xml").documentElement;
   ["style", "width", "height"].forEach((name) => drawing.removeAttribute(name));
   $("picture").replaceChildren(document.importNode(drawing, true));
-  const active = token && position === live && position.your_turn && !passing;
+  const active = token && position === live && position.your_turn && !passing && !isBack();
   const moves = active ? gestures() : {};
   $("moves").replaceChildren(...Object.keys(moves).map(moveButton));
   mark();
+  markCost();
   $("status").textContent = passing ? said(position) : status(position);
-  $("question").textContent = question(position, active);
+  $("question").textContent = isBack() ? "" : question(position, active);
   $("again").hidden = !token || !isEnd(position) || position.players.filter((one) => one === null).length > 1;
   if (live.outcome.over) forget(token);
   $("table").dataset.state = active ? "yours" : isEnd(position) ? "over" : passing || position === live ? "waiting" : "back";
   $("at").max = live.turn;
   $("at").value = position.turn;
-  markMove(position.turn);
+  markMove(atHand);
+  markReview(position.turn, live.turn);
   tools();
   if (isInside) refocus();
 }
@@ -466,6 +473,17 @@ function mark() {
   }
 }
 
+/** Frames around where the judged move at hand takes a card from and puts it, and where the better one does. */
+function markCost() {
+  if (atHand <= shown.turn) return;
+  const { played: own, best } = costOf(shown.turn);
+  const better = new Set(gestures()[best]);
+  for (const place of new Set([...better, ...gestures()[own] ?? []])) {
+    const groups = placesOf(place);
+    if (groups.length === 1) frame(groups[0]).classList.toggle("better", better.has(place)); // of several, none is meant
+  }
+}
+
 /** A frame around the top card of a place, or around all of it where there is none. */
 function frame(group) {
   const card = topCard(group);
@@ -478,15 +496,18 @@ function frame(group) {
   rect.setAttribute("rx", 9);
   if (card) card.after(rect);
   else group.append(rect);
+  return rect;
 }
 
 const topCard = (group) => [...group.querySelectorAll("use")].pop();
 
 function status(position) {
   if (position.problem) return position.problem;
-  const judged = judgement(position.turn, (text) => cardName(text) ?? inWords(text));
-  const isBack = !isEnd(position) && (position !== live || !token);
-  return isBack ? `After ${position.turn} of ${count(live.turn, "move")}. ${judged}` : judged || said(position);
+  if (!isBack()) return said(position);
+  if (isEnd(position)) return result(position);
+  const last = position.turn ? said({ moves: [played[position.turn - 1]] }) : "";
+  const words = atHand > position.turn ? judgement(position.turn, (text) => cardName(text) ?? inWords(text)) : last;
+  return `After ${position.turn} of ${count(live.turn, "move")}. ${words}`;
 }
 
 const isEnd = (position) => position.outcome.over && position.turn === live.turn;
@@ -636,21 +657,37 @@ function key(event) {
 
 // Looking back
 
+const isBack = () => !$("stepper").hidden;
+
 function stepping(is) {
   $("stepper").hidden = !is;
+  $("table").classList.toggle("back", is);
   $("step").setAttribute("aria-expanded", String(is));
   $("step").textContent = is ? "Return" : "Look back";
 }
 
-async function goTo(at) {
+async function goTo(at, hand) {
   const wanted = Math.min(Math.max(at, 0), live.turn);
   if (token && wanted === live.turn) return void show(live);
   const now = epoch;
   $("at").value = wanted;
   await attempt(async () => {
     const position = await positionAt(wanted);
-    if (now === epoch && Number($("at").value) === wanted) show({ ...position, moves: [] });
+    if (now === epoch && Number($("at").value) === wanted) show({ ...position, moves: [] }, false, hand);
   });
+}
+
+/** Look at a move, counted from 1: at the position before it if it was judged, or else after it; at the last one, go on. */
+function lookAt(number) {
+  const judged = costOf(number - 1) !== undefined;
+  stepping(!token || judged || number < live.turn);
+  return goTo(judged ? number - 1 : number, number);
+}
+
+/** Go one position on; first to what the next move cost, if that is not shown yet. */
+function goOn() {
+  if (atHand === shown.turn && costOf(shown.turn)) show(shown);
+  else goTo(shown.turn + 1);
 }
 
 /** Say what each move of the seat cost, in the opinion of the player that gives hints. */
@@ -664,8 +701,10 @@ async function judge() {
     moves, judge: name, unit: game.margin_unit, goesOn: () => now === epoch && of === seat(),
     positionAt: (at) => (token ? ask(`v1/seats/${token}?at=${at}`) : ask("v1/replay", { record, seat: of, at })),
     ask: (view, move, at) => ask(`v1/judge?at=${at}${token ? "" : "&file="}`, { game: game.name, opponent: name, view, move }),
+    written: (text) => (cardName(text) ? dressed(text) : [orderOf(game, text)]),
   }));
   grey("judge", "");
+  if (now === epoch && isBack()) show(shown);
 }
 
 // What is listened to
@@ -687,11 +726,12 @@ $("step").addEventListener("click", () => {
   stepping($("stepper").hidden);
   show(live);
 });
-onMove((at) => {
-  stepping(at < live.turn);
-  goTo(at);
+const lookAndScroll = (number) => {
+  lookAt(number);
   $("status").scrollIntoView({ block: "nearest" }); // on a phone the list is below the picture
-});
+};
+onMove(lookAndScroll);
+onCost((at) => lookAndScroll(at + 1));
 $("at").addEventListener("input", () => goTo(Number($("at").value)));
 $("seat").addEventListener("change", async () => {
   clearReview();
@@ -699,8 +739,8 @@ $("seat").addEventListener("change", async () => {
   list(0, live.moves, written);
   markMove(shown.turn);
 });
-for (const [id, at] of [["first", () => 0], ["back", () => shown.turn - 1], ["next", () => shown.turn + 1], ["last", () => live.turn]]) {
-  $(id).addEventListener("click", () => goTo(at()));
+for (const [id, go] of [["first", () => goTo(0)], ["back", () => goTo(shown.turn - 1)], ["next", goOn], ["last", () => goTo(live.turn)]]) {
+  $(id).addEventListener("click", go);
 }
 $("picture").addEventListener("pointerdown", press);
 $("picture").addEventListener("pointermove", pull);
