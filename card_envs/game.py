@@ -324,6 +324,7 @@ class OptionalView(Protocol):
     LEGEND: tuple[tuple[str, str], ...] = ()  # parts of moves, each with its meaning: ("T1-T12", "piles")
     CHOICES: tuple[Choice, ...] = ()  # the options that people are offered; empty: all, with their names and values
     GOAL: str = ""  # what a player tries to do, in a sentence
+    ENDS: Mapping[str, str] = {}  # reasons of ends in words, for a page; {score}: the seat's; empty: needs no words
     MINUTES: int = 0  # that an episode takes a person, with the default options; 0: unknown
     QUESTIONS: tuple[Question, ...] = ()  # for the seat to move; the first that fits a position is asked
 

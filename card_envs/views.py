@@ -32,6 +32,7 @@ def in_words(game: Game) -> dict[str, Any]:
     return {
         "goal": game.view.GOAL,
         "minutes": game.view.MINUTES,
+        "ends": dict(game.view.ENDS),
         "questions": [[text, list(moves)] for text, moves in game.view.QUESTIONS],
         "margin_unit": game.view.MARGIN_UNIT,
         "words": {text: words for text in game.move_texts if (words := game.view.move_words(text)) != text},

@@ -77,6 +77,8 @@ export interface Description {
   goal: string;
   /** How long an episode takes a person; 0 if that is unknown. */
   minutes: number;
+  /** Reasons of an end in words, for a person; {score} stands for the seat's; empty: the scores say it all. */
+  ends: Record<string, string>;
   /** What a position asks of the seat to move: the first with a legal move, or without moves. */
   questions: [string, string[]][];
   /** What margins count: "points". */

@@ -192,7 +192,7 @@ def test_a_game_is_told_in_words(game: Game, client: TestClient) -> None:
     (told,) = [one for one in listed if one["name"] == game.name]
     assert told["picture"].startswith("<svg") and "picture" not in client.get("/v1/games").json()["games"][0]
     assert told["margin_unit"] == game.view.MARGIN_UNIT
-    assert told["goal"] == game.view.GOAL and told["minutes"] == game.view.MINUTES
+    assert told["goal"] == game.view.GOAL and told["minutes"] == game.view.MINUTES and told["ends"] == game.view.ENDS
     for text, moves in told["questions"]:
         assert text and set(moves) <= set(game.move_texts)
     assert not told["questions"] or told["questions"][-1][1] == []  # one fits every position

@@ -250,6 +250,9 @@ class OneGame(Reply):
     options: dict[str, Any]
     goal: str
     minutes: int
+    ends: dict[str, str] = Field(
+        description="reasons of an end in words; {score} stands for the seat's; empty: none needed"
+    )
     questions: list[tuple[str, list[str]]]
     margin_unit: str
     words: dict[str, str] = Field(description="of moves by their text, where they say more: orders, `bid 3 tricks`")

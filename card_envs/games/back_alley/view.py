@@ -59,6 +59,7 @@ CHOICES = (
 )
 GOAL = "Bid how many tricks your team will take, and take them: the team with more points wins."
 MINUTES = 45
+ENDS = {"played": ""}
 QUESTIONS = (Question("How many tricks will your team take?", BIDS), Question("Your turn: play a card."))
 PHASES = {"bidding": range(ACTION.bid, ACTION.bid + rules.NUM_BIDS), "play": range(ACTION.bid)}
 RATES = (

@@ -47,6 +47,7 @@ CODES = {card: code for code, card in enumerate(CARDS)}
 SEAT_NAMES = ("you",)
 GOAL = "Build up all twelve foundations of the clock until each shows its hour."
 MINUTES = 15
+ENDS = {"won": "", "lost": f"no move left, {{score}} of {PACK_SIZE} cards placed"}
 QUESTIONS = (Question("Your turn: move a card, or deal.", ("deal",)), Question("Your turn: move a card."))
 MARGIN_UNIT = "cards (those of a won game count twice)"
 LEGEND = (

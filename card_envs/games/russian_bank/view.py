@@ -37,6 +37,12 @@ CODES = {card: code for code, card in enumerate(CARDS)}
 SEAT_NAMES = ("you", "opponent")
 GOAL = "Get rid of all the cards of your reserve, hand and waste before your opponent does."
 MINUTES = 15
+ENDS = {
+    "win": "",
+    "match": "",
+    "stalemate": "no card was played in a whole hand of both",
+    "no_progress": "200 turns without progress",
+}
 QUESTIONS = (
     Question("Your turn: play a card, or discard the one that you turned.", ("discard",)),
     Question("Your turn: play a card, or turn one of your hand.", ("turn",)),

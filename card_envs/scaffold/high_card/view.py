@@ -32,6 +32,7 @@ CODES = {card: code for code, card in enumerate(CARDS)}
 SEAT_NAMES = ("you", "opponent")
 GOAL = "Take more tricks than your opponent."
 MINUTES = 1
+ENDS = {"played": ""}
 QUESTIONS = (Question("Your turn: play a card."),)
 LEGEND = (("1 … 12", "a card of your hand"),)
 RATES = (

@@ -35,6 +35,7 @@ CODES = {text: code for code, text in enumerate(MOVES)}
 SEAT_NAMES = ("you", "opponent")
 GOAL = "Get rid of your cards before your opponent does."
 MINUTES = 3
+ENDS = {"out": "a hand is empty", "passed": "both passed"}
 QUESTIONS = (
     Question("Your turn: play a card that fits, or draw one.", ("draw",)),
     Question("Your turn: play a card that fits, or pass."),

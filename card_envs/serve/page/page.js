@@ -4,18 +4,20 @@
 import { ask } from "./ask.js";
 import { $, count, element } from "./dom.js";
 import { counted, hintLegend, ranked, unpriced, worth } from "./hints.js";
-import { forget, keep, keptToken } from "./kept.js";
+import { countGame, forget, keep, keptToken } from "./kept.js";
+import { keysTold } from "./keys.js";
 import { list, markMove, onMove } from "./log.js";
 import { clearReview, costOf, judgement, markReview, onCost, review, takeBack } from "./review.js";
 import { rulesInTwo } from "./rules.js";
 import { capital, cardName, did, doneBy, dressed, orderOf, saysCode } from "./words.js";
-import { adviser, chosen, offer, offered, wanted } from "./start.js";
+import { adviser, chosen, offer, offered, showTallies, wanted } from "./start.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const DRAG = 8; // pixels, from which on a touch is a drag
 const DOUBLE = 500; // milliseconds between the two of a double click
 const NEAR = 24; // pixels around a place where a card may be dropped
-const EXPECTED = ["played", "win", "match"]; // reasons of an end that say no more than the scores
+const MOST_SAID = 8; // of the last moves
+const SHAKE = [0, -7, 7, -4, 4, 0].map((across) => ({ translate: `${across}px 0` })); // of a card that can't be moved
 const WAIT = 20; // seconds for the others, before asking again
 const LONGEST = 8000; // milliseconds in which the moves of the others are shown: many pass quicker
 
@@ -182,6 +184,7 @@ async function leave() {
   $("start").hidden = false;
   $("form").querySelector("button[type=submit]").focus({ preventScroll: true });
   window.scrollTo(0, 0);
+  showTallies();
   await offerUnfinished();
 }
 
@@ -215,7 +218,9 @@ async function open() {
 
 /** Show a position, and wait for the others until it is this seat's turn. */
 async function follow(position, steps = []) {
+  const isNew = live && !live.outcome.over && position.outcome.over;
   live = position;
+  if (isNew) countGame(game.name, OUTCOMES[verdict(position)]);
   listMoves(position);
   const now = epoch;
   const pace = () => Math.min(Number($("pace").value), LONGEST / (steps.length + 1));
@@ -268,7 +273,7 @@ function move(text) {
 
 const undo = () => act("undo", { turn: live.turn }, async (reply) => {
   await follow(reply);
-  $("status").textContent = `Taken back. ${$("status").textContent}`;
+  $("status").prepend("Taken back. ");
 });
 
 async function hint() {
@@ -416,7 +421,8 @@ function show(position, passing = false, hand = position.turn + Number(isBack() 
   $("moves").replaceChildren(...Object.keys(moves).map(moveButton));
   mark();
   markCost();
-  $("status").textContent = passing ? said(position) : status(position);
+  $("status").replaceChildren(...(passing ? said(position) : status(position)));
+  if (active) $("status").append(" ", keysTold());
   $("question").textContent = isBack() ? "" : question(position, active);
   $("again").hidden = !token || !isEnd(position) || position.players.filter((one) => one === null).length > 1;
   if (live.outcome.over) forget(token);
@@ -501,13 +507,14 @@ function frame(group) {
 
 const topCard = (group) => [...group.querySelectorAll("use")].pop();
 
+/** What is said of a position, as nodes. */
 function status(position) {
-  if (position.problem) return position.problem;
+  if (position.problem) return [position.problem];
   if (!isBack()) return said(position);
-  if (isEnd(position)) return result(position);
-  const last = position.turn ? said({ moves: [played[position.turn - 1]] }) : "";
-  const words = atHand > position.turn ? judgement(position.turn, (text) => cardName(text) ?? inWords(text)) : last;
-  return `After ${position.turn} of ${count(live.turn, "move")}. ${words}`;
+  if (isEnd(position)) return [result(position)];
+  const judged = atHand > position.turn && judgement(position.turn, (text) => cardName(text) ?? inWords(text));
+  const last = played.slice(0, position.turn).slice(-1).flatMap(told);
+  return [`After ${position.turn} of ${count(live.turn, "move")}. `, ...(judged ? [judged] : last)];
 }
 
 const isEnd = (position) => position.outcome.over && position.turn === live.turn;
@@ -520,19 +527,37 @@ function question(position, active) {
   return game.questions.find(([, moves]) => !moves.length || moves.some((move) => legal.includes(move)))?.[0] ?? "Your turn.";
 }
 
-function said(position) {
-  const moves = position.moves ?? [];
-  return moves.slice(-8).map((one) => `${capital(did(nameOf(one.seat), orderOf(game, one.move)))}.`).join(" ");
+/** The last moves: from the seat's own one on, and those before it in which each seat plays once, such as a trick. */
+function said({ turn, seat }) {
+  const past = played.slice(0, turn);
+  let first = Math.max(0, past.findLastIndex((one) => one.seat === seat));
+  for (const seats = new Set([seat]); first && !seats.has(past[first - 1].seat); first--) seats.add(past[first - 1].seat);
+  return past.slice(Math.max(first, turn - MOST_SAID)).flatMap(told);
 }
 
+/** A move in words, as nodes; a card as it is drawn, so that a whole trick has room. */
+function told({ seat, move: text }) {
+  const name = nameOf(seat);
+  return cardName(text) ? [`${capital(name)}: `, ...dressed(text), ". "] : [`${capital(did(name, orderOf(game, text)))}. `];
+}
+
+const OUTCOMES = { "You won": "won", "You lost": "lost", Drawn: "drawn" };
+
+/** How a game ended for a seat: a key of OUTCOMES. */
+function verdict({ seat, outcome: { reason, scores } }) {
+  const [own, ...others] = sidesFrom(seat).map((other) => scores[other]);
+  if (!others.length) return reason === "won" ? "You won" : "You lost";
+  const most = Math.max(...others);
+  return own < most ? "You lost" : own > most ? "You won" : "Drawn";
+}
+
+/** The same with the scores, and why. */
 function result(position) {
   const { reason, scores } = position.outcome;
   const [own, ...others] = sidesFrom(position.seat).map((seat) => scores[seat]);
-  if (!others.length) return reason === "won" ? "You won." : `You lost: ${counted(game, own)}.`;
-  const most = Math.max(...others);
-  const verdict = own < most ? "You lost" : own > most ? "You won" : "Drawn";
-  const why = EXPECTED.includes(reason) ? "" : ` (${reason.replace("_", " ")})`;
-  return `${verdict} ${[own, ...others].join(" to ").replaceAll("-", "−")}${why}.`;
+  const why = (game.ends[reason] ?? reason.replaceAll("_", " ")).replace("{score}", own);
+  const points = others.length ? ` ${[own, ...others].join(" to ").replaceAll("-", "−")}` : why || reason === "won" ? "" : ` ${counted(game, own)}`;
+  return `${verdict(position)}${points}${why && `: ${why}`}.`;
 }
 
 /** A seat of each side, a given one first. */
@@ -578,6 +603,7 @@ function tap(name) {
   const own = moves.filter(([, [source]]) => source === name);
   if (meant && name !== picked) return void move(meant[0]);
   if (own.length === 1 && !picked) return void move(own[0][0]);
+  if (!own.length && !picked) refuse(name);
   picked = own.length && name !== picked ? name : "";
   pickedAt = performance.now();
   if (picked && own.length === 1) return void move(own[0][0]);
@@ -585,6 +611,13 @@ function tap(name) {
   $("question").textContent = picked
     ? `${label(picked)}: where to? ${own.map(([, [, target]]) => label(target)).join(", ")}.`
     : question(shown, true);
+}
+
+/** Say that nothing can be moved from a place now, and shake it. */
+function refuse(name) {
+  $("status").textContent = `${capital(label(name))}: nothing to move there now.`;
+  if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+  for (const group of placesOf(name)) group.animate(SHAKE, 300);
 }
 
 /** The move from a place to where a double click sends its card. */

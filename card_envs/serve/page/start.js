@@ -1,6 +1,7 @@
 // The form for a new game: which one, against whom, with which options.
 
 import { $, count, element } from "./dom.js";
+import { tally } from "./kept.js";
 
 const ADVISER = "strong"; // who gives hints unless another one is chosen
 
@@ -12,10 +13,19 @@ export function offer(found) {
   $("games").append(...games.map((one, number) => {
     const input = element("input", { type: "radio", name: "game", value: one.name, checked: number === 0 });
     const picture = element("img", { src: `data:image/svg+xml,${encodeURIComponent(one.picture)}`, alt: "" });
-    const words = element("span", {}, element("strong", {}, one.title), element("small", {}, facts(one)), element("small", {}, one.goal));
+    const words = element("span", {}, element("strong", {}, one.title), element("small", {}, facts(one)), element("small", {}, one.goal), element("small", { className: "tally" }));
     return element("label", {}, input, picture, words);
   }));
   choose();
+  showTallies();
+}
+
+/** Say beside each game how many were won, lost and drawn. */
+export function showTallies() {
+  for (const small of $("games").querySelectorAll(".tally")) {
+    const { won, lost, drawn } = tally(small.closest("label").querySelector("input").value);
+    small.textContent = won + lost + drawn ? `You won ${won} and lost ${lost}${drawn ? `; ${drawn} drawn` : ""}.` : "";
+  }
 }
 
 /** How many play, and for how long. */
