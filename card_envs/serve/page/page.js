@@ -314,8 +314,9 @@ function showAdvice(moves, prices) {
     if (!groups[0].querySelector(".mark")) frame(groups[0]);
   }
   const [next, , why] = reasons.find(([one, , long]) => one !== best && long) ?? [];
-  const second = next ? ` Next best: ${inWords(next.move)}, ${why}.` : "";
-  $("status").textContent = `${capital(inWords(best.move))}.${second}`;
+  const rest = moves.length === 1 ? "There is no other move." : best.margin === null ? "" : "The others look less good.";
+  $("status").textContent = `${capital(inWords(best.move))}.`;
+  $("question").textContent = next ? `Next best: ${inWords(next.move)}, ${why}.` : rest || question(shown, true);
 }
 
 /** A figure of a hint on a move: for the eye, since the button's label says it at length. */

@@ -57,15 +57,14 @@ function choose() {
   $("asking").textContent = one.seats === 1 ? "Who gives hints" : "How well the others play";
   $("others").hidden = one.seats === 1;
   $("levels").replaceChildren(...one.levels.map(({ name, player, strength }) => {
-    const details = [strength, one.about_opponents[player]].filter(Boolean).map((text) => element("small", {}, text));
     const input = element("input", { type: "radio", name: "level", value: player, checked: player === ADVISER });
-    return element("label", {}, input, element("span", {}, element("strong", {}, name), ...details));
+    return element("label", {}, input, element("span", {}, element("strong", {}, name), element("small", {}, strength)));
   }));
   $("seats").replaceChildren(...one.seat_names.slice(1).map((name) => {
     const select = element("select", { name: "player" }, ...offered(one, one.levels[0]?.player));
     return element("label", {}, element("span", {}, name), select);
   }));
-  if (one.seats > 1) level();
+  level();
   const fields = one.choices.length ? one.choices.map(choiceField) : Object.entries(one.options.properties ?? {}).map(optionField);
   $("options").replaceChildren(...fields.filter(Boolean));
   $("more").hidden = !$("options").children.length;
@@ -84,14 +83,18 @@ export function offered(one, selected) {
   return [...usual, element("optgroup", { label: "more" }, ...more.map((name) => option(name)))];
 }
 
-/** Show which player sits in all other seats, if it is that of a level. */
+/** Show which player sits in all other seats, if it is that of a level, and what it is. */
 function level() {
   const names = new Set(seats().map((select) => select.value));
-  for (const input of $("levels").querySelectorAll("input")) input.checked = names.size === 1 && names.has(input.value);
+  const inputs = [...$("levels").querySelectorAll("input")];
+  if (names.size) for (const input of inputs) input.checked = names.size === 1 && names.has(input.value);
+  const player = inputs.find((input) => input.checked)?.value;
+  $("about").textContent = player ? `It ${chosen().about_opponents[player]}.` : "";
 }
 
 function setLevel(event) {
   for (const select of seats()) select.value = event.target.value;
+  level();
 }
 
 /** An option in the game's words; its first value is the default. */
