@@ -602,6 +602,12 @@ class Game:
         undealt = self.rules.new_state(self.options())
         return tuple(self.view.move_text(undealt, action) for action in range(self.rules.NUM_ACTIONS))
 
+    @cached_property
+    def words(self) -> dict[str, str]:
+        """The words of moves by their text, where they say more than it does: see `move_words`."""
+        said = ((text, self.view.move_words(text)) for text in self.move_texts)
+        return {text: words for text, words in said if words != text}
+
     def parse_move(self, state: State, text: str) -> int:
         """Return the action for a move in the game's notation or in any spelling of it that leaves no doubt.
 

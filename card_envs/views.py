@@ -35,7 +35,7 @@ def in_words(game: Game) -> dict[str, Any]:
         "ends": dict(game.view.ENDS),
         "questions": [[text, list(moves)] for text, moves in game.view.QUESTIONS],
         "margin_unit": game.view.MARGIN_UNIT,
-        "words": {text: words for text in game.move_texts if (words := game.view.move_words(text)) != text},
+        "words": game.words,
         "legend": [list(entry) for entry in game.view.LEGEND],
         "choices": [
             {"option": option, "title": title, "values": [list(entry) for entry in values]}

@@ -47,9 +47,8 @@ export function worth(game, one, best, price) {
 
 /** What is written on moves by a hint, and what it means. */
 export const hintLegend = (unit) => [
-  ["best", "what the adviser would play"],
+  ["best", "what the adviser would play; moves without a word look less good to it"],
   ["as good", "about as good, as far as the adviser can tell"],
   ["−2", `costs about so many ${unit}, compared with the best`],
   ["62 %", "how likely an adviser that does not search would play it"],
-  ["", "less good, or not looked at"],
 ];
