@@ -5,6 +5,8 @@ import { GAMES, load } from "../index.js";
 // In localStorage, which all pages of an origin share: the name ends with this one's folder.
 const KEPT = `card_envs table ${new URL("..", import.meta.url).pathname}`;
 
+export const HAS_LINKS = false; // nobody else can come to a table of this page
+
 const loaded = new Map();
 let kept = null; // the table
 let opened = null; // the record of a saved game

@@ -23,6 +23,10 @@ export function forget(token) {
   if (keptToken() === token) tried(() => localStorage.removeItem(nameOf("seat")));
 }
 
+/** Keep the links of the newest table. */
+export const keepLinks = (links) => write("links", JSON.stringify(links));
+export const keptLinks = () => tried(() => JSON.parse(read("links")));
+
 /** Return whether this is asked about something for the first time in this browser. */
 export function once(what) {
   const isNew = read(what) === null;

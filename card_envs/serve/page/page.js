@@ -4,19 +4,23 @@
 import { ask } from "./ask.js";
 import { $, count, element } from "./dom.js";
 import { counted, hintLegend, ranked, unpriced, worth } from "./hints.js";
+import { keepInvitation, linksOf, showLinks } from "./invite.js";
 import { countGame, forget, keep, keptToken } from "./kept.js";
 import { keysTold } from "./keys.js";
 import { list, markMove, onMove } from "./log.js";
 import { clearReview, costOf, judgement, markReview, onCost, review, takeBack } from "./review.js";
+import { patiently, until } from "./patience.js";
 import { rulesInTwo } from "./rules.js";
+import { seatName, showPlayers, watch } from "./watch.js";
 import { capital, cardName, did, doneBy, dressed, orderOf, saysCode } from "./words.js";
-import { adviser, chosen, offer, offered, showTallies, wanted } from "./start.js";
+import { adviser, chosen, offer, offered, showPictures, showTallies, wanted } from "./start.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const DRAG = 8; // pixels, from which on a touch is a drag
 const DOUBLE = 500; // milliseconds between the two of a double click
 const NEAR = 24; // pixels around a place where a card may be dropped
 const MOST_SAID = 8; // of the last moves
+const WATCH = "watch="; // begins the hash of a link to watch
 const SHAKE = [0, -7, 7, -4, 4, 0].map((across) => ({ translate: `${across}px 0` })); // of a card that can't be moved
 const WAIT = 20; // seconds for the others, before asking again
 const LONGEST = 8000; // milliseconds in which the moves of the others are shown: many pass quicker
@@ -24,6 +28,7 @@ const LONGEST = 8000; // milliseconds in which the moves of the others are shown
 let games = []; // of the server
 let game = null; // the one at the table
 let token = ""; // of the seat; empty while a file is stepped through
+let watched = ""; // token of the table that is watched
 let record = null; // of a file, or of the finished game
 let live = null; // the newest position
 let shown = null; // the position in the picture
@@ -69,9 +74,10 @@ async function attempt(work) {
 
 async function begin() {
   await attempt(async () => {
-    games = (await ask(drawn("v1/games", { picture: "wide" }))).games;
-    offer(games);
-    if (location.hash.length > 1) await sit(location.hash.slice(1));
+    const listed = async () => (await ask(drawn("v1/games", { picture: "wide" }))).games;
+    games = await listed();
+    if (!offer(games)) until(async () => showPictures(await listed()));
+    if (location.hash.length > 1) await arrive(location.hash.slice(1));
     else await offerUnfinished();
   });
 }
@@ -100,24 +106,54 @@ async function play(event) {
 async function make(table) {
   clear();
   await attempt(async () => {
-    const made = await ask("v1/tables", { ...table, undo: true });
-    await sit(made.seats[0].token);
+    const now = epoch;
+    const isAlone = table.players.filter((one) => one === null).length === 1;
+    const wanted = { ...table, undo: isAlone, watch: "public" };
+    const made = await patiently(() => ask("v1/tables", wanted), () => now === epoch);
+    if (!made) return;
+    keepInvitation(made);
+    await sit(made.seats[0].token, !isAlone);
   });
 }
 
 /** Play the same game against the same players. */
 const again = () => make({ game: game.name, options: live.view.options, players: live.players });
 
+/** Go to where a link leads: to a seat, or to watch. */
+const arrive = (hash) => (hash.startsWith(WATCH) ? lookOn(hash.slice(WATCH.length)) : sit(hash));
+
+/** Watch a table; once its game is over, it is stepped through. */
+async function lookOn(secret) {
+  const path = `v1/watch/${secret}`;
+  const goesOn = () => watched === secret;
+  const look = (query) => patiently(() => ask(`${path}?${new URLSearchParams(query)}`), goesOn);
+  watched = secret;
+  const isOver = await watch(look, (found) => {
+    live = shown = { ...found, seat: 0, turn: found.turn ?? 0 };
+    if (!isWatching()) openTable(live);
+    $("table").dataset.state = "watched";
+    $("table").classList.add("watching");
+    stepping(false);
+    listMoves(live);
+    markMove(live.turn);
+    showPlayers(found, game.levels);
+    $("status").replaceChildren(...(found.problem ? [found.problem] : played.slice(-game.seats).flatMap(told)));
+  }, goesOn);
+  if (isOver) await replay(await ask(`${path}/record`), epoch);
+}
+
 /** Take the seat of a token; the address keeps it, so that a reload comes back to the table. */
-async function sit(found) {
+async function sit(found, withLinks = false) {
   const now = epoch;
   token = found;
   putAddress();
-  const position = await ask(seatPath({ wait: 0, since: 0 }));
+  const position = await patiently(() => ask(seatPath({ wait: 0, since: 0 })), () => now === epoch);
   if (now !== epoch) return;
   openTable(position);
   $("table").focus({ preventScroll: true });
-  await follow(position);
+  const playing = follow(position);
+  if (withLinks) showLinks(linksOf(token), nameOf);
+  await playing;
 }
 
 /** Put the table at hand into the address and the history; not as a relative address, for a page may have a base. */
@@ -126,6 +162,7 @@ function putAddress() {
 }
 
 function openTable(position) {
+  $("table").classList.remove("watching");
   game = games.find((one) => one.name === position.game);
   if (token) keep(token);
   $("title").textContent = game.title;
@@ -136,6 +173,7 @@ function openTable(position) {
   $("log").replaceChildren();
   $("paced").hidden = $("save").hidden = $("moves").hidden = !token;
   $("chair").hidden = Boolean(token);
+  $("invite").hidden = !linksOf(token);
   $("adviser").replaceChildren(...offered(game, adviser(game)));
   stepping(!token);
 }
@@ -145,7 +183,8 @@ function clear() {
   epoch += 1;
   thinking?.abort(new Error("Stopped."));
   clearReview();
-  token = picked = "";
+  token = picked = watched = "";
+  $("table").classList.remove("watching");
   live = shown = record = null;
   played = [];
 }
@@ -163,13 +202,13 @@ function isSure() {
 /** Follow the browser's history: to a table, or back to the start. */
 async function travel() {
   const found = location.hash.slice(1);
-  if (found === token) return;
+  if (found === token && !isWatching()) return;
   if (isRunning()) {
     putAddress();
     if (!$("sure").open) await leave();
   } else if (found) {
     clear();
-    await attempt(() => sit(found));
+    await attempt(() => arrive(found));
   } else {
     await leave();
   }
@@ -202,16 +241,22 @@ async function open() {
     } catch {
       throw new Error(`${file.name}: no game record: no JSON`);
     }
-    const { moves } = await ask("v1/replay", { record, seat: 0, since: 0 });
-    const position = await ask(drawn("v1/replay"), { record, seat: 0, at: 0 });
-    if (now !== epoch) return;
-    live = { ...position, moves, turn: record.moves.length };
-    openTable(position);
-    listMoves(live);
-    $("seat").replaceChildren(...game.seat_names.map((_, seat) => element("option", { value: seat }, `seat ${seat}`)));
-    $("chair").hidden = game.seats === 1;
-    show(position);
+    await replay(record, now);
   });
+}
+
+/** Step through a record from its beginning, unless something else was begun since. */
+async function replay(found, now) {
+  const { moves } = await ask("v1/replay", { record: found, seat: 0, since: 0 });
+  const position = await ask(drawn("v1/replay"), { record: found, seat: 0, at: 0 });
+  if (now !== epoch) return;
+  record = found;
+  live = { ...position, moves, turn: found.moves.length };
+  openTable(position);
+  listMoves(live);
+  $("seat").replaceChildren(...game.seat_names.map((_, seat) => element("option", { value: seat }, `seat ${seat}`)));
+  $("chair").hidden = game.seats === 1;
+  show(position);
 }
 
 // Playing
@@ -356,9 +401,10 @@ function busy(is) {
 }
 
 function tools() {
-  const { outcome, your_turn: mine, can_undo: can } = live;
+  const { outcome, your_turn: mine, can_undo: can, players } = live;
+  const alone = players.filter((one) => one === null).length < 2;
   grey("hint", outcome.over ? "The game is over." : mine ? "" : "It is not your turn yet.");
-  grey("undo", can ? "" : outcome.over ? "The game is over: nothing can be taken back." : "You have no move to take back yet.");
+  grey("undo", can ? "" : outcome.over ? "The game is over: nothing can be taken back." : !alone ? "Where friends play, nothing is taken back." : "You have no move to take back yet.");
   grey("save", outcome.over ? "" : "The record shows all cards, so it can be saved once the game is over.");
   for (const id of ["hint", "undo"]) $(id).hidden = !token || isBack();
   $("step").hidden = !token;
@@ -566,7 +612,8 @@ const sidesFrom = (seat) => [seat, ...game.sides.keys()].filter((one, number, al
   return all.findIndex((other) => game.sides[other] === game.sides[one]) === number;
 });
 
-const nameOf = (seat) => game.seat_names[(seat - (shown ?? live).seat + game.seats) % game.seats];
+const isWatching = () => $("table").classList.contains("watching");
+const nameOf = (seat) => isWatching() ? seatName(seat) : game.seat_names[(seat - (shown ?? live).seat + game.seats) % game.seats];
 
 const written = (one) => doneBy(nameOf(one.seat), game, one.move);
 
@@ -713,6 +760,7 @@ async function goTo(at, hand) {
 
 /** Look at a move, counted from 1: at the position before it if it was judged, or else after it; at the last one, go on. */
 function lookAt(number) {
+  if (isWatching()) return undefined;
   const judged = costOf(number - 1) !== undefined;
   stepping(!token || judged || number < live.turn);
   return goTo(judged ? number - 1 : number, number);
@@ -747,6 +795,7 @@ $("form").addEventListener("submit", play);
 $("file").addEventListener("change", open);
 $("leave").addEventListener("click", leave);
 $("again").addEventListener("click", again);
+$("invite").addEventListener("click", () => showLinks(linksOf(token), nameOf));
 $("on").addEventListener("click", () => attempt(() => sit(keptToken())));
 window.addEventListener("popstate", travel);
 $("help").addEventListener("click", help);
@@ -783,7 +832,7 @@ $("picture").addEventListener("pointercancel", release);
 $("picture").addEventListener("keydown", key);
 let lastShape = shape();
 window.addEventListener("resize", () => {
-  if (shape() === lastShape || !shown) return;
+  if (shape() === lastShape || !shown || isWatching()) return;
   lastShape = shape();
   const now = epoch;
   const at = shown.turn;

@@ -1,23 +1,35 @@
 // The form for a new game: which one, against whom, with which options.
 
+import { HAS_LINKS } from "./ask.js";
 import { $, count, element } from "./dom.js";
 import { tally } from "./kept.js";
 
+const BLANK = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg'/%3E"; // until a picture comes
 const ADVISER = "strong"; // who gives hints unless another one is chosen
 
 let games = []; // of the server
 
-/** Fill the form with these games. */
+/** Fill the form with these games; return whether all have a picture. */
 export function offer(found) {
   games = found;
   $("games").append(...games.map((one, number) => {
     const input = element("input", { type: "radio", name: "game", value: one.name, checked: number === 0 });
-    const picture = element("img", { src: `data:image/svg+xml,${encodeURIComponent(one.picture)}`, alt: "" });
+    const picture = element("img", { alt: "", src: BLANK });
     const words = element("span", {}, element("strong", {}, one.title), element("small", {}, facts(one)), element("small", {}, one.goal), element("small", { className: "tally" }));
     return element("label", {}, input, picture, words);
   }));
   choose();
   showTallies();
+  return showPictures(found);
+}
+
+/** Show the pictures of games, and return whether all have one: those that a server still compiles have none. */
+export function showPictures(found) {
+  for (const { name, picture } of found) {
+    const image = $("games").querySelector(`label:has([value="${name}"]) img`);
+    if (picture && image.src === BLANK) image.src = `data:image/svg+xml,${encodeURIComponent(picture)}`;
+  }
+  return found.every(({ picture }) => picture);
 }
 
 /** Say beside each game how many were won, lost and drawn. */
@@ -42,7 +54,7 @@ export function wanted() {
     const value = JSON.parse(select.value);
     if (value !== null) options[select.name.slice(7)] = value;
   });
-  return { game: chosen().name, options, players: [null, ...seats().map((select) => select.value)] };
+  return { game: chosen().name, options, players: [null, ...seats().map((select) => select.value || null)] };
 }
 
 /** Return who gives hints in a game: in a solitaire, the player of the level that was chosen in the form. */
@@ -61,9 +73,11 @@ function choose() {
     return element("label", {}, input, element("span", {}, element("strong", {}, name), element("small", {}, strength)));
   }));
   $("seats").replaceChildren(...one.seat_names.slice(1).map((name) => {
-    const select = element("select", { name: "player" }, ...offered(one, one.levels[0]?.player));
+    const friend = HAS_LINKS ? [element("option", { value: "" }, "a friend, by a link")] : [];
+    const select = element("select", { name: "player" }, ...offered(one, one.levels[0]?.player), ...friend);
     return element("label", {}, element("span", {}, name), select);
   }));
+  $("friendly").hidden = one.seats === 1 || !HAS_LINKS;
   level();
   const fields = one.choices.length ? one.choices.map(choiceField) : Object.entries(one.options.properties ?? {}).map(optionField);
   $("options").replaceChildren(...fields.filter(Boolean));
@@ -83,17 +97,27 @@ export function offered(one, selected) {
   return [...usual, element("optgroup", { label: "more" }, ...more.map((name) => option(name)))];
 }
 
-/** Show which player sits in all other seats, if it is that of a level, and what it is. */
+/** Show which player sits in all other seats but those of friends, if it is that of a level, and what it is. */
 function level() {
-  const names = new Set(seats().map((select) => select.value));
+  const names = new Set(seats().map((select) => select.value).filter(Boolean));
   const inputs = [...$("levels").querySelectorAll("input")];
   if (names.size) for (const input of inputs) input.checked = names.size === 1 && names.has(input.value);
   const player = inputs.find((input) => input.checked)?.value;
   $("about").textContent = player ? `It ${chosen().about_opponents[player]}.` : "";
+  $("friend").checked = seats().some((select) => !select.value);
 }
 
 function setLevel(event) {
-  for (const select of seats()) select.value = event.target.value;
+  for (const select of seats()) if (select.value) select.value = event.target.value;
+  level();
+}
+
+/** Give a seat to a friend, a partner's if there is one; or all seats of friends back to players. */
+function setFriend(event) {
+  const { sides, levels } = chosen();
+  const partner = sides.slice(1).indexOf(sides[0]);
+  if (event.target.checked) seats()[Math.max(0, partner)].value = "";
+  else for (const select of seats()) select.value ||= $("form").elements.level.value || levels[0].player;
   level();
 }
 
@@ -118,4 +142,5 @@ function optionField([name, schema]) {
 
 $("games").addEventListener("change", choose);
 $("levels").addEventListener("change", setLevel);
+$("friend").addEventListener("change", setFriend);
 $("seats").addEventListener("change", level);
