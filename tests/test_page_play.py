@@ -14,6 +14,8 @@ from tests.test_page import (
     COMPILING,
     READY,
     address,
+    assert_accessible,
+    axe,
     browser,
     leave,
     luminance,
@@ -23,7 +25,7 @@ from tests.test_page import (
     sit_down,
 )
 
-__all__ = ["address", "browser", "page"]  # fixtures
+__all__ = ["address", "axe", "browser", "page"]  # fixtures
 
 
 @pytest.mark.mechanics
@@ -121,7 +123,7 @@ def test_labels_stand_out() -> None:
 
 BUSY = """(times) => {
     const whole = window.fetch;
-    const error = { code: "busy", message: "compiling Big Ben, 2 of 3; ask again later", field: null };
+    const error = { code: "busy", message: "compiling Whist, 2 of 3; ask again later", field: null };
     window.fetch = async (path, how) => {
         if (!path.includes("v1/tables") || times-- <= 0) return whole(path, how);
         return new Response(JSON.stringify({ error }), { status: 503 });
@@ -138,7 +140,7 @@ def test_a_server_that_compiles_is_waited_for(page: Any, game: Game) -> None:
     page.check(f"input[value={game.name}]")
     for _ in range(2):
         page.click("form button[type=submit]")
-        page.wait_for_selector("#busy:has-text('compiling Big Ben, 2 of 3. The game begins by itself.')")
+        page.wait_for_selector("#busy:has-text('compiling Whist, 2 of 3. The game begins by itself.')")
     page.wait_for_selector(READY)
     assert not page.is_visible("#busy") and not page.is_visible("#problem")
     assert len(page.url.partition("#")[2]) == 48
@@ -231,3 +233,24 @@ def test_links_are_there_after_a_reload(page: Any, game: Game) -> None:
     page.wait_for_selector(READY)
     more(page)
     assert not page.is_visible("#invite")
+
+
+@pytest.mark.slow
+def test_links_and_reviews_are_accessible(page: Any, game: Game, axe: str) -> None:
+    """What friends get, what watchers see, and a review."""
+    sit_down(page, game, short_options(game))
+    page.click("#invite")
+    page.wait_for_selector("#links:visible")
+    assert_accessible(page, axe)
+    watch = page.locator("#linked input").input_value()
+    page.keyboard.press("Escape")
+    play_last(page)
+    page.click("#step")
+    page.click("#judge")
+    page.wait_for_selector("#judged:has-text('Judged by'), #judged:has-text('no choice')", timeout=COMPILING)
+    assert_accessible(page, axe)
+    page.click("#step")
+    leave(page)
+    page.goto(watch)
+    page.wait_for_selector("#table[data-state=watched]")
+    assert_accessible(page, axe)
