@@ -24,7 +24,7 @@ slow: $(VENV)/wheels  ## the long tests, with what they print; SHARE=K/5: a fift
 	$(BIN)/python -m pytest -n 2 -m slow -rP $(SHARE:%=--share %) $(MINUTES:%=--minutes %)
 
 page: $(VENV)/dev  ## whole games clicked through on the server's page, where there is a Chromium
-	$(BIN)/python -m pytest -m slow tests/test_page.py
+	$(BIN)/python -m pytest -m slow tests/test_page*.py
 
 check: $(VENV)/dev  ## lint, words, layers of imports, and types
 	$(BIN)/ruff check .

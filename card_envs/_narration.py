@@ -102,7 +102,8 @@ def hint_text(game: Game, name: str, ranked: Sequence[ActionValue]) -> str:
         return lines_of(f"{name} would play: " + "   ".join(likely) + rest, 4)
     best, *others = ranked
     expects = f", expecting about {best.margin:+z.1f} {game.view.MARGIN_UNIT}" if best.worlds else ""
-    lines = [lines_of(f"{name} would play {best.move}{expects}. The others, compared with it:", 4)]
+    move = f"{best.move} ({game.words[best.move]})" if best.move in game.words else best.move
+    lines = [lines_of(f"{name} would play {move}{expects}. The others, compared with it:", 4)]
     for one in others[:MOST_OTHERS]:
         parts = [f"{one.difference:+z.1f}"] * bool(one.worlds) + [why_not(best, one)]
         lines.append(lines_of(f"    {one.move}: {', '.join(filter(None, parts))}", 8))

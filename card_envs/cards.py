@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 SUITS = "CDHS"
+SUIT_NAMES = {"C": "clubs", "D": "diamonds", "H": "hearts", "S": "spades"}
+RANK_NAMES = {"A": "ace", "T": "10", "J": "jack", "Q": "queen", "K": "king"}
+JOKER_NAMES = {"BB": "Big Blooper", "LB": "Little Blooper"}
 ACE_HIGH = "23456789TJQKA"
 ACE_LOW = "A23456789TJQK"
 READABLE = re.compile(r"[ -~\s♣♦♥♠♧♢♡♤→–—−…“”‘’]*")  # other characters are no spelling of a move
@@ -25,6 +28,13 @@ SPOKEN = {
 def deck(ranks: str) -> tuple[str, ...]:
     """Return the 52 cards as text, ordered by suit (`CDHS`), then as in `ranks`: card `13 * suit + rank`."""
     return tuple(rank + suit for suit in SUITS for rank in ranks)
+
+
+def card_name(card: str) -> str:
+    """Return the name of a card, given as text: "7 of spades"."""
+    if card in JOKER_NAMES:
+        return JOKER_NAMES[card]
+    return f"{RANK_NAMES.get(card[0], card[0])} of {SUIT_NAMES[card[1]]}"
 
 
 def codes_of(cards: int) -> list[int]:

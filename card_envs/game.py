@@ -324,8 +324,18 @@ class OptionalView(Protocol):
     LEGEND: tuple[tuple[str, str], ...] = ()  # parts of moves, each with its meaning: ("T1-T12", "piles")
     CHOICES: tuple[Choice, ...] = ()  # the options that people are offered; empty: all, with their names and values
     GOAL: str = ""  # what a player tries to do, in a sentence
+    ENDS: Mapping[str, str] = {}  # reasons of ends in words, for a page; {score}: the seat's; empty: needs no words
     MINUTES: int = 0  # that an episode takes a person, with the default options; 0: unknown
     QUESTIONS: tuple[Question, ...] = ()  # for the seat to move; the first that fits a position is asked
+
+    @staticmethod
+    def move_words(text: str) -> str:
+        """Return the move of this text in words, beginning with a verb: "play the queen of hearts"; default: the text.
+
+        Texts of different moves have different words. In "move a card from house 2 to house 5", pages put the name of
+        the card where they show it.
+        """
+        return text
 
     @staticmethod
     def event_text(state: State, action: int, names: Sequence[str]) -> str:
@@ -591,6 +601,12 @@ class Game:
             return texts
         undealt = self.rules.new_state(self.options())
         return tuple(self.view.move_text(undealt, action) for action in range(self.rules.NUM_ACTIONS))
+
+    @cached_property
+    def words(self) -> dict[str, str]:
+        """The words of moves by their text, where they say more than it does: see `move_words`."""
+        said = ((text, self.view.move_words(text)) for text in self.move_texts)
+        return {text: words for text, words in said if words != text}
 
     def parse_move(self, state: State, text: str) -> int:
         """Return the action for a move in the game's notation or in any spelling of it that leaves no doubt.

@@ -32,8 +32,10 @@ def in_words(game: Game) -> dict[str, Any]:
     return {
         "goal": game.view.GOAL,
         "minutes": game.view.MINUTES,
+        "ends": dict(game.view.ENDS),
         "questions": [[text, list(moves)] for text, moves in game.view.QUESTIONS],
         "margin_unit": game.view.MARGIN_UNIT,
+        "words": game.words,
         "legend": [list(entry) for entry in game.view.LEGEND],
         "choices": [
             {"option": option, "title": title, "values": [list(entry) for entry in values]}

@@ -18,6 +18,8 @@ from typing import Any
 
 from card_envs import GAMES, Game
 from card_envs.compare._report import duration
+from card_envs.opponents import opponent_names
+from card_envs.opponents._levels import levels
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = ("README.md", "strength/README.md", "docs/speed.md", "docs/baselines.md")
@@ -133,6 +135,16 @@ def head_to_head() -> str:
             row.append(spread(over(found, name, other), 100 if game.is_solitaire else 1, "+.1f"))
         body.append(row)
     return rows(head, body)
+
+
+def player_levels() -> str:
+    """Return a table of all games: their levels for people, and the players behind them."""
+    body = [
+        [f"{game.title}, {level.name}", f"`{level.player}`", level.strength]
+        for game in measured_games()
+        for level in levels(game, opponent_names(game))
+    ]
+    return rows(["level", "player", "measured"], body)
 
 
 def is_strong(game: Game, name: str) -> bool:
@@ -268,6 +280,7 @@ def baselines(name: str, game: Figures) -> str:
 def tables() -> dict[str, str]:
     """The tables by their names: as below, `GAME-*.json` of strength/, and `baselines-GAME`."""
     found = {"strength": summary(), "speed": speed(FRONT_PAGE), "speed-all": speed(), "head-to-head": head_to_head()}
+    found["levels"] = player_levels()
     found["speed-gpu"] = gpus()
     learned = json.loads((ROOT / "strength" / "baselines.json").read_text(encoding="utf-8"))["games"]
     found |= {f"baselines-{name}": baselines(name, game) for name, game in learned.items()}

@@ -77,10 +77,14 @@ export interface Description {
   goal: string;
   /** How long an episode takes a person; 0 if that is unknown. */
   minutes: number;
+  /** Reasons of an end in words, for a person; {score} stands for the seat's; empty: the scores say it all. */
+  ends: Record<string, string>;
   /** What a position asks of the seat to move: the first with a legal move, or without moves. */
   questions: [string, string[]][];
   /** What margins count: "points". */
   margin_unit: string;
+  /** Moves in words, by their text: "play the queen of hearts"; those that are missing are in words already. */
+  words: Record<string, string>;
   /** Parts of moves, each with its meaning. */
   legend: [string, string][];
   /** Options to offer to people, in words: values with their words, the default first. */
@@ -89,6 +93,10 @@ export interface Description {
   opponents: string[];
   /** What each of them is, in a few words. */
   about_opponents: Record<string, string>;
+  /** Opponents for people, the easiest first; `strength`: "beats easy in 95 of 100 games", empty if unmeasured. */
+  levels: { name: string; player: string; strength: string }[];
+  /** Opponents that `judge` can ask. */
+  judges: string[];
 }
 
 export interface Table {

@@ -14,8 +14,8 @@ import { newState, viewOf } from "./views.js";
 // Each game's module and, where no folder is named, the URLs of its files; all written out, for bundlers.
 const MODULES = {
   back_alley: [() => import("./games/back_alley.js"), () => import("./built/wasm32/back_alley.files.js")],
-  russian_bank: [() => import("./games/russian_bank.js"), () => import("./built/wasm32/russian_bank.files.js")],
   big_ben: [() => import("./games/big_ben.js"), () => import("./built/wasm32/big_ben.files.js")],
+  russian_bank: [() => import("./games/russian_bank.js"), () => import("./built/wasm32/russian_bank.files.js")],
 };
 
 /** The names of the games. */

@@ -392,6 +392,13 @@ def test_moves_survive_text(game: Game) -> None:
         assert [game.view.parse_move(state, text) for text in texts] == actions
 
 
+def test_moves_have_words(game: Game) -> None:
+    """Each its own, in one line."""
+    words = {text: game.view.move_words(text) for text in game.move_texts}
+    assert len({*words.values()}) == len(words), "move_words: two texts have the same words"
+    assert all(said and said.splitlines() == [said.strip()] for said in words.values()), words
+
+
 def write_text_indices(first: int, last: int, states: NDArray[Any], found: NDArray[np.int64]) -> None:
     for i in range(first, last):
         for action in range(found.shape[1]):

@@ -19,11 +19,10 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from card_envs.__main__ import app
-from card_envs.cards import ACE_HIGH, deck
+from card_envs.cards import ACE_HIGH, card_name, deck
 from card_envs.draw import draw
 from card_envs.draw._faces import back, face
 from card_envs.draw._lettering import STROKES, stroke
-from card_envs.draw._pips import card_name
 from card_envs.draw._plain import draw_view
 from card_envs.draw.raster import _Layers, pixels, save_gif
 from card_envs.envs.aec import CardEnv

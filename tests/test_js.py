@@ -125,6 +125,13 @@ def cases(game: Game) -> Iterator[dict[str, Any]]:
     yield from deals(game, states[:NUM_POSITIONS])
 
 
+def test_games_are_in_the_same_order() -> None:
+    """As the server lists them."""
+    assert re.findall(r"^  (\w+): \[\(\) => import", (JS / "index.js").read_text(), re.M) == [
+        game.name for game in PORTED
+    ]
+
+
 @pytest.fixture(scope="module")
 def whole_package() -> None:
     """The compiled games: takes long the first time."""

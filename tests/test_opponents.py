@@ -27,7 +27,8 @@ from card_envs.envs.aec import CardEnv
 from card_envs.game import Game, layout_digest
 from card_envs.games import GAMES, get_game
 from card_envs.opponents import load_opponent, opponent_names
-from card_envs.opponents._about import about, figures_of
+from card_envs.opponents._about import about, comparisons, figures_of
+from card_envs.opponents._levels import levels
 from card_envs.opponents._names import folder_of, frames, load_cached, name_of_folder, parse, split_names
 from card_envs.opponents.networks.folder import (
     CARD_FILE,
@@ -92,6 +93,44 @@ def test_what_a_name_stands_for_is_what_is_loaded(game: Game) -> None:
     for name in opponent_names(game):
         kind, _, _ = figures_of(name, game)
         assert kind and about(load_opponent(name, game)).startswith(kind)
+
+
+def test_levels_for_people(game: Game) -> None:
+    """No player is there twice; a game whose strength was measured says of each level how strong it is."""
+    found = levels(game, opponent_names(game))
+    assert [level.name for level in found] == ["easy", "medium", "hard", "expert"][: len(found)] and len(found) >= 3
+    players = [game.presets.get(level.player, level.player) for level in found]
+    assert len({*players}) == len(found) and {level.player for level in found} <= {*opponent_names(game)}
+    if not comparisons(game):
+        assert not any(level.strength for level in found)
+    elif game.is_solitaire:
+        assert all(re.fullmatch(r"wins \d+ of 100 games", level.strength) for level in found)
+    else:
+        before = [f"beats {level.name} in" for level in found]
+        assert not found[0].strength
+        assert all(level.strength.startswith(words) for words, level in zip(before, found[1:]))
+
+
+def test_a_level_is_said_as_it_was_measured() -> None:
+    """By the largest comparison of the two, whichever of them it names first; other options do not count."""
+
+    def compared(first: str, second: str, share: float, pairs: int, **options: Any) -> dict[str, Any]:
+        pairing = {"first": first, "second": second, "win_share": {"mean": share}}
+        return {"options": options, "pairs": pairs, "pairings": [pairing], "policies": []}
+
+    made = [
+        compared("greedy", "trivial", 0.5, 100),
+        compared("greedy", "trivial", 0.9, 200),
+        compared("greedy", "trivial", 0.6, 900, deals="single"),
+        compared("greedy", "small", 0.25, 50),
+    ]
+    found = levels(HIGH_CARD, ("small", "greedy", "random", "trivial", "strong"), made)
+    assert [tuple(level) for level in found] == [
+        ("easy", "trivial", ""),
+        ("medium", "greedy", "beats easy in 90 of 100 games"),
+        ("hard", "small", "beats medium in 75 of 100 games"),
+        ("expert", "strong", ""),
+    ]
 
 
 def test_every_named_opponent_plays(game: Game) -> None:

@@ -21,6 +21,7 @@ import pytest
 from card_envs.envs._replay import verify
 from card_envs.game import Game
 from card_envs.opponents import load_opponent, opponent_names
+from card_envs.opponents._levels import levels
 from card_envs.record import GameRecord
 from card_envs.reviews import MoveJudge
 from card_envs.serve import _seats as seats_module
@@ -191,12 +192,16 @@ def test_a_game_is_told_in_words(game: Game, client: TestClient) -> None:
     (told,) = [one for one in listed if one["name"] == game.name]
     assert told["picture"].startswith("<svg") and "picture" not in client.get("/v1/games").json()["games"][0]
     assert told["margin_unit"] == game.view.MARGIN_UNIT
-    assert told["goal"] == game.view.GOAL and told["minutes"] == game.view.MINUTES
+    assert told["goal"] == game.view.GOAL and told["minutes"] == game.view.MINUTES and told["ends"] == game.view.ENDS
     for text, moves in told["questions"]:
         assert text and set(moves) <= set(game.move_texts)
     assert not told["questions"] or told["questions"][-1][1] == []  # one fits every position
     assert list(told["about_opponents"]) == told["opponents"]
     assert told["about_opponents"]["search:64"].startswith("searches 64 possible worlds")
+    assert told["levels"] == [level._asdict() for level in levels(game, told["opponents"])]
+    assert "search:64" in told["judges"] and not {"random", "greedy"} & {*told["judges"]}
+    for text, words in told["words"].items():
+        assert text in game.move_texts and words == game.view.move_words(text) != text
     assert told["legend"] == [list(entry) for entry in game.view.LEGEND]
     for choice in told["choices"]:
         found = [getattr(game.validated({choice["option"]: value}), choice["option"]) for value, _ in choice["values"]]

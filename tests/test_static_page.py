@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from card_envs import replay
+from card_envs.build._native import usual_players
 from card_envs.build._page import BEGINS, MARK, write_page
 from card_envs.game import Game
 from card_envs.record import GameRecord
@@ -26,11 +27,14 @@ from tests.test_page import (
     COMPILING,
     READY,
     SIZES,
+    assert_in_words,
     browser,
     judge_record,
     leave,
+    level_words,
     more,
     option_words,
+    said_of_levels,
     said_of_options,
     shot,
     sit_down,
@@ -129,6 +133,13 @@ def test_options_are_in_the_words_of_the_other_page(page: Any, game: Game) -> No
 
 
 @pytest.mark.parametrize("game", PORTED, ids=lambda game: game.name)
+def test_levels_and_moves_are_in_the_words_of_the_other_page(page: Any, game: Game) -> None:
+    assert level_words(page, game) == said_of_levels(game, usual_players(game))
+    sit_down(page, game, short_options(game))
+    assert_in_words(page, game)
+
+
+@pytest.mark.parametrize("game", PORTED, ids=lambda game: game.name)
 def test_strong_players_think_in_a_worker(page: Any, game: Game) -> None:
     """The page goes on meanwhile, and leaving the table stops them."""
     sit_down(page, game, short_options(game))
@@ -148,7 +159,8 @@ def test_rules_and_hints(page: Any, game: Game) -> None:
     page.select_option("#adviser", "strong")
     page.click("#hint")
     page.wait_for_selector("#moves button.best")
-    assert page.locator("#moves button small").count() == page.locator("#moves button").count()
+    assert page.locator("#moves .best small").count() == 1
+    assert page.inner_text("#status").rstrip(".") in page.get_attribute("#moves .best", "title")
     page.click("#help")
     page.wait_for_selector("#rules:has-text('The rules')")
     text = page.inner_text("#rules")

@@ -194,7 +194,8 @@ def test_hints_of_searches_name_the_best_move_first_and_say_why_not_another(
     decisions = decisions_at(game, env.states)
     policy = load_opponent("search:64", game)
     assert env.move_text(int(policy.act(decisions, np.random.default_rng(0))[0])) == best.move and best.probability == 1
-    expecting = f"search:64 would play {best.move}, expecting about {best.margin:+z.1f} {game.view.MARGIN_UNIT}."
+    move = f"{best.move} ({game.words[best.move]})" if best.move in game.words else best.move
+    expecting = f"search:64 would play {move}, expecting about {best.margin:+z.1f} {game.view.MARGIN_UNIT}."
     assert expecting in " ".join(shown.split())
     for one in others[:9]:
         figures = f"    {one.move}: {one.difference:+z.1f}"

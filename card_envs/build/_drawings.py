@@ -6,10 +6,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from card_envs.cards import ACE_HIGH, deck
+from card_envs.cards import ACE_HIGH, SUIT_NAMES, card_name, deck
 from card_envs.draw._faces import JOKER_COLOURS, back, face
 from card_envs.draw._lettering import STROKES
-from card_envs.draw._pips import COLOURS, PIPS, SUIT_NAMES, card_name
+from card_envs.draw._pips import COLOURS, PIPS
 from card_envs.game import Game
 
 

@@ -25,6 +25,7 @@ from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent, opponent_names
 from card_envs.opponents._about import about
+from card_envs.opponents._levels import levels
 
 if TYPE_CHECKING:
     from card_envs.build._api import Export, ExportedPlayer
@@ -246,10 +247,12 @@ def _target_files(game: Game, functions: list[Compiled], target: Any, objects: P
     known["about_opponents"] = {
         name: about(replace(load_opponent(one.made_of, game), name=name)) for name, one in players.items()
     }
+    known["levels"] = [level._asdict() for level in levels(game, players)]
+    known["judges"] = [name for name, one in players.items() if "search:" in one.made_of]
     known["players"] = {
         name: {
             "made_of": one.made_of,
-            "searches": "search:" in one.made_of,
+            "searches": name in known["judges"],
             "memory": one.size,
             "layout": one.layout,
             "file": f"{game.name}.{name}.player",

@@ -5,9 +5,6 @@ from __future__ import annotations
 INK = "#1d2230"
 RED = "#c9192e"
 COLOURS = {"C": INK, "D": RED, "H": RED, "S": INK}
-SUIT_NAMES = {"C": "clubs", "D": "diamonds", "H": "hearts", "S": "spades"}
-RANK_NAMES = {"A": "ace", "T": "10", "J": "jack", "Q": "queen", "K": "king"}
-JOKER_NAMES = {"BB": "Big Blooper", "LB": "Little Blooper"}
 
 # Coordinates from -50 to 50.
 PIPS = {
@@ -18,10 +15,3 @@ PIPS = {
     "S": "M0-50C7-30 46-8 46 16 46 29 37 36 26 36 17 36 9 31 5 23 6 36 11 45 21 50H-21C-11 45-6 36-5 23-9 31-17 36"
     "-26 36-37 36-46 29-46 16-46-8-7-30 0-50Z",
 }
-
-
-def card_name(card: str) -> str:
-    """Return the name of a card for screen readers: "7 of spades"."""
-    if card in JOKER_NAMES:
-        return JOKER_NAMES[card]
-    return f"{RANK_NAMES.get(card[0], card[0])} of {SUIT_NAMES[card[1]]}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from card_envs.cards import ACE_HIGH, deck
+from card_envs.cards import ACE_HIGH, SUIT_NAMES, card_name, deck
 from card_envs.draw._faces import JOKER_COLOURS
-from card_envs.draw._pips import PIPS, SUIT_NAMES, card_name
+from card_envs.draw._pips import PIPS
 from card_envs.draw.picture import MARGIN, Picture, fan_step
 
 FACES = {*deck(ACE_HIGH), *JOKER_COLOURS}

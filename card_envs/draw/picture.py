@@ -7,15 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from html import escape
 
+from card_envs.cards import card_name
 from card_envs.draw._faces import HEIGHT, WIDTH, back, face, letters, plain_face
 from card_envs.draw._lettering import stroke
-from card_envs.draw._pips import COLOURS, PIPS, card_name
+from card_envs.draw._pips import COLOURS, PIPS
 
 CREAM = "#f3ead2"
 GOLD = "#f2c14e"  # around cards that win, and nothing else
 TURN = "#a8f0c6"  # around the seat to move
 DARK = "#0a2f22"
-QUIET = "#a9cbbb"
+QUIET = "#d3e6dc"
+FELT = "#1d6f4e"  # where it is brightest
 MARGIN = 20
 # Offsets between the cards of a fan, if there is space, at which rank and suit of each are visible.
 ACROSS, DOWN = 26, 48
@@ -156,7 +158,7 @@ class Picture:
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height}" width="{self.width}" '
             f'height="{self.height}" style="max-width:100%;height:auto" role="group" aria-label="{escape(self.title)}" '
             f'data-moves="{moves}"{home}>'
-            f'<defs><radialGradient id="felt" cx="50%" cy="42%" r="75%"><stop offset="0" stop-color="#23805a"/>'
+            f'<defs><radialGradient id="felt" cx="50%" cy="42%" r="75%"><stop offset="0" stop-color="{FELT}"/>'
             f'<stop offset="1" stop-color="#0f4a35"/></radialGradient>{groups}</defs>'
             f'<rect width="{self.width}" height="{self.height}" rx="22" fill="url(#felt)"/>'
             f"{''.join(self._parts)}</svg>\n"

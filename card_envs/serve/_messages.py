@@ -235,6 +235,12 @@ class OneChoice(Reply):
     values: list[tuple[Any, str]]
 
 
+class OneLevel(Reply):
+    name: str
+    player: str
+    strength: str = Field(description="as it was measured: `beats easy in 88 of 100 games`; empty: it was not")
+
+
 class OneGame(Reply):
     name: str
     title: str
@@ -244,12 +250,18 @@ class OneGame(Reply):
     options: dict[str, Any]
     goal: str
     minutes: int
+    ends: dict[str, str] = Field(
+        description="reasons of an end in words; {score} stands for the seat's; empty: none needed"
+    )
     questions: list[tuple[str, list[str]]]
     margin_unit: str
+    words: dict[str, str] = Field(description="of moves by their text, where they say more: orders, `bid 3 tricks`")
     legend: list[tuple[str, str]]
     choices: list[OneChoice]
     opponents: list[str]
     about_opponents: dict[str, str]
+    levels: list[OneLevel] = Field(description="of opponents for people, the easiest first")
+    judges: list[str] = Field(description="opponents that `/v1/judge` can ask")
     picture: str | None = Field(default=None, description="SVG of the beginning, with `?picture=wide` or `tall`")
 
 

@@ -12,7 +12,8 @@ export const INK = "#1d2230";
 // Offsets between the cards of a fan, if there is space.
 export const ACROSS = 26;
 export const DOWN = 48;
-const QUIET = "#a9cbbb";
+const QUIET = "#d3e6dc";
+const FELT = "#1d6f4e"; // where it is brightest
 const WIDTH = 100;
 const HEIGHT = 140;
 const PENS = { light: 10, bold: 14 };
@@ -200,7 +201,7 @@ export class Picture {
       `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" ` +
       `height="${height}" style="max-width:100%;height:auto" role="group" aria-label="${escape(title)}" ` +
       `data-moves="${escape(`{${moves}}`)}"${home && ` data-home="${escape(home)}"`}>` +
-      '<defs><radialGradient id="felt" cx="50%" cy="42%" r="75%"><stop offset="0" stop-color="#23805a"/>' +
+      `<defs><radialGradient id="felt" cx="50%" cy="42%" r="75%"><stop offset="0" stop-color="${FELT}"/>` +
       `<stop offset="1" stop-color="#0f4a35"/></radialGradient>${groups}</defs>` +
       `<rect width="${width}" height="${height}" rx="22" fill="url(#felt)"/>${this.#parts.join("")}</svg>\n`
     );

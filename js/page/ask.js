@@ -5,6 +5,8 @@ import { GAMES, load } from "../index.js";
 // In localStorage, which all pages of an origin share: the name ends with this one's folder.
 const KEPT = `card_envs table ${new URL("..", import.meta.url).pathname}`;
 
+export const HAS_LINKS = false; // nobody else can come to a table of this page
+
 const loaded = new Map();
 let kept = null; // the table
 let opened = null; // the record of a saved game
@@ -267,11 +269,11 @@ const REPLIES = {
     return { game, opponent, seat: kept.seat, moves };
   },
 
-  async judge({ game, opponent, view, move }, { at, file }) {
+  async judge({ game, opponent, view, move }, { at, file }, token, signal) {
     const past = Number(at);
     const episode = file === undefined ? kept.after(kept.episode.moves.slice(0, past)) : await recorded(opened, past);
     const table = tableWith(view, episode);
-    return { game, opponent, seat: table.seat, ...(await table.judge(opponent, move)) };
+    return { game, opponent, seat: table.seat, ...(await table.judge(opponent, move, { signal })) };
   },
 
   async replay({ record, seat, at, since }) {

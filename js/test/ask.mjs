@@ -14,7 +14,7 @@ const reloaded = async () => (await import(`../page/ask.js?${(loads += 1)}`)).as
 
 let ask = await reloaded();
 const { games } = await ask("v1/games");
-assert.deepEqual(games.map(({ name }) => name), ["back_alley", "russian_bank", "big_ben"]);
+assert.deepEqual(games.map(({ name }) => name), ["back_alley", "big_ben", "russian_bank"]);
 
 const sit = async (players) => {
   const made = await ask("v1/tables", { game: "big_ben", options: {}, players, undo: true });

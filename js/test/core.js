@@ -61,7 +61,7 @@ class Table {
   }
 }
 
-export const GAMES = ["back_alley", "russian_bank", "big_ben"];
+export const GAMES = ["back_alley", "big_ben", "russian_bank"];
 
 /** Return a game with any name. */
 export async function load(name) {

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from card_envs.cards import ACE_HIGH
-from card_envs.draw._pips import SUIT_NAMES, card_name
+from card_envs.cards import ACE_HIGH, SUIT_NAMES, card_name
 from card_envs.draw.picture import CREAM, Picture, fan_step
 from card_envs.games.back_alley.view import BIDS, SEAT_NAMES, strength
 

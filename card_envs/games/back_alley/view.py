@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from card_envs.cards import ACE_HIGH, SUITS, codes_of, deck, parse_pack
+from card_envs.cards import ACE_HIGH, SUITS, card_name, codes_of, deck, parse_pack
 from card_envs.engine.table import Table
 from card_envs.game import Cards, Choice, Int64s, Pack, Question, Rate, State, States
 from card_envs.games.back_alley import GAME, rules
@@ -59,6 +59,7 @@ CHOICES = (
 )
 GOAL = "Bid how many tricks your team will take, and take them: the team with more points wins."
 MINUTES = 45
+ENDS = {"played": ""}
 QUESTIONS = (Question("How many tricks will your team take?", BIDS), Question("Your turn: play a card."))
 PHASES = {"bidding": range(ACTION.bid, ACTION.bid + rules.NUM_BIDS), "play": range(ACTION.bid)}
 RATES = (
@@ -103,6 +104,15 @@ def card_set(state: State, cards: list[str]) -> int:
 def move_text(state: State, action: int) -> str:
     """Return an action in the notation of RULES.md: `pass`, `1` to `12`, `board`, or the card."""
     return TEXTS[action if action >= ACTION.bid else true_card(state, action)]
+
+
+def move_words(text: str) -> str:
+    """Return a move in words: `play the queen of hearts`, `bid 3 tricks`."""
+    if text in CODES:
+        return f"play the {card_name(text)}"
+    if text == "pass":
+        return text
+    return "bid every trick" if text == "board" else f"bid {text} {'trick' if text == '1' else 'tricks'}"
 
 
 def parse_move(state: State, text: str) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import cos, pi, sin
 from typing import Any, NamedTuple
 
-from card_envs.draw._pips import INK, card_name
+from card_envs.cards import card_name
+from card_envs.draw._pips import INK
 from card_envs.draw.picture import ACROSS, CREAM, DOWN, Picture, fan_step
 from card_envs.games.big_ben.rules import FULL_PILE, PACK_SIZE
 from card_envs.games.big_ben.view import HOURS, PILES, RUNS

@@ -47,6 +47,7 @@ CODES = {card: code for code, card in enumerate(CARDS)}
 SEAT_NAMES = ("you",)
 GOAL = "Build up all twelve foundations of the clock until each shows its hour."
 MINUTES = 15
+ENDS = {"won": "", "lost": f"no move left, {{score}} of {PACK_SIZE} cards placed"}
 QUESTIONS = (Question("Your turn: move a card, or deal.", ("deal",)), Question("Your turn: move a card."))
 MARGIN_UNIT = "cards (those of a won game count twice)"
 LEGEND = (
@@ -83,6 +84,7 @@ RATES = (
 )
 HOURS = ("12", *map(str, range(1, 12)))
 PILES = tuple(f"T{hour}" for hour in HOURS)
+NAMES = {"W": "the waste", "F": "a foundation"}
 
 
 def _runs() -> tuple[tuple[str, ...], ...]:
@@ -114,6 +116,14 @@ MOVES = _all_moves()
 def move_text(state: State, action: int) -> str:
     """Return an action in the notation of RULES.md: `T3-F`, `T3-T7`, `W-F`, `W-T2` or `deal`."""
     return MOVES[action]
+
+
+def move_words(text: str) -> str:
+    """Return a move in words: `move a card from pile 3 to pile 7`."""
+    if text == "deal":
+        return "deal from the stock"
+    source, target = (f"pile {place[1:]}" if place in PILES else NAMES[place] for place in text.split("-"))
+    return f"move a card from {source} to {target}"
 
 
 def parse_move(state: State, text: str) -> int:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from card_envs.cards import ACE_LOW, SUITS
-from card_envs.draw._pips import SUIT_NAMES, card_name
+from card_envs.cards import ACE_LOW, SUIT_NAMES, SUITS, card_name
 from card_envs.draw.picture import ACROSS, DOWN, Picture, fan_step
 from card_envs.games.russian_bank.view import SEAT_NAMES
 

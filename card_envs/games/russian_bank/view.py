@@ -37,6 +37,12 @@ CODES = {card: code for code, card in enumerate(CARDS)}
 SEAT_NAMES = ("you", "opponent")
 GOAL = "Get rid of all the cards of your reserve, hand and waste before your opponent does."
 MINUTES = 15
+ENDS = {
+    "win": "",
+    "match": "",
+    "stalemate": "no card was played in a whole hand of both",
+    "no_progress": "200 turns without progress",
+}
 QUESTIONS = (
     Question("Your turn: play a card, or discard the one that you turned.", ("discard",)),
     Question("Your turn: play a card, or turn one of your hand.", ("turn",)),
@@ -83,6 +89,15 @@ MOVES = tuple(f"{SOURCES[source]}-{TARGETS[target]}" for source, target in rules
 ACTIONS = {text: action for action, text in enumerate(MOVES) if action != ACTION.advance}
 ADVANCES = ("turn", "discard", "end")
 TEXTS = (*MOVES, *ADVANCES)
+NAMES = {f"H{house}": f"house {house}" for house in range(1, 9)} | {
+    "F": "a foundation",
+    "OR": "the other player's reserve",
+    "OW": "the other player's waste",
+}
+TAKEN = {"R": "a card from the reserve", "D": "the turned card"} | {
+    house: f"a card from {name}" for house, name in NAMES.items() if house.startswith("H")
+}
+ADVANCED = {"turn": "turn a card", "discard": "discard the turned card", "end": "end the turn"}
 REASONS = ("", "win", "stalemate", "no_progress")
 RATES = (
     Rate("own turns", "a game", "turns", per="games"),
@@ -114,6 +129,12 @@ def advance_text(state: State) -> str:
 def move_text(state: State, action: int) -> str:
     """Return an action in the notation of RULES.md: `R-F`, `D-H3`, `H2-OW`, `turn`, `discard`, `end`."""
     return advance_text(state) if action == ACTION.advance else MOVES[action]
+
+
+def move_words(text: str) -> str:
+    """Return a move in words: `move a card from house 2 to house 5`."""
+    source, _, target = text.partition("-")
+    return ADVANCED[text] if text in ADVANCED else f"move {TAKEN[source]} to {NAMES[target]}" if source else text
 
 
 def parse_move(state: State, text: str) -> int:

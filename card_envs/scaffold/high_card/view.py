@@ -32,6 +32,7 @@ CODES = {card: code for code, card in enumerate(CARDS)}
 SEAT_NAMES = ("you", "opponent")
 GOAL = "Take more tricks than your opponent."
 MINUTES = 1
+ENDS = {"played": ""}
 QUESTIONS = (Question("Your turn: play a card."),)
 LEGEND = (("1 … 12", "a card of your hand"),)
 RATES = (
@@ -46,6 +47,10 @@ def card_texts(cards: Cards) -> list[str]:
 
 def move_text(state: State, action: int) -> str:
     return CARDS[action]
+
+
+def move_words(text: str) -> str:
+    return f"play the {text}"
 
 
 def parse_move(state: State, text: str) -> int:

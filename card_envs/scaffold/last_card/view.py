@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from card_envs.cards import SUITS, parse_pack
+from card_envs.cards import SUITS, card_name, parse_pack
 from card_envs.engine.table import Table
 from card_envs.game import Pack, Question, Rate, State
 from card_envs.options import as_json
@@ -35,6 +35,7 @@ CODES = {text: code for code, text in enumerate(MOVES)}
 SEAT_NAMES = ("you", "opponent")
 GOAL = "Get rid of your cards before your opponent does."
 MINUTES = 3
+ENDS = {"out": "a hand is empty", "passed": "both passed"}
 QUESTIONS = (
     Question("Your turn: play a card that fits, or draw one.", ("draw",)),
     Question("Your turn: play a card that fits, or pass."),
@@ -53,6 +54,10 @@ def hand_texts(hand: Any) -> list[str]:
 
 def move_text(state: State, action: int) -> str:
     return MOVES[action]
+
+
+def move_words(text: str) -> str:
+    return f"play the {card_name(text)}" if text in CARDS else {"draw": "draw a card"}.get(text, text)
 
 
 def parse_move(state: State, text: str) -> int:

@@ -1,5 +1,7 @@
 // How the page asks the server. A page without a server has another module of this name.
 
+export const HAS_LINKS = true; // that friends can play and watch at a table by
+
 /**
  * Return the reply of the protocol; a path has no slash at its beginning, for the page may lie under another.
  *

@@ -3,30 +3,36 @@
 
 import { ask } from "./ask.js";
 import { $, count, element } from "./dom.js";
-import { forget, keep, keptToken } from "./kept.js";
+import { counted, hintLegend, ranked, unpriced, worth } from "./hints.js";
+import { keepInvitation, linksOf, showLinks } from "./invite.js";
+import { countGame, forget, keep, keptToken } from "./kept.js";
+import { keysTold } from "./keys.js";
 import { list, markMove, onMove } from "./log.js";
-import { clearReview, judgement, review, takeBack } from "./review.js";
+import { clearReview, costOf, judgement, markReview, onCost, review, takeBack } from "./review.js";
+import { patiently, until } from "./patience.js";
 import { rulesInTwo } from "./rules.js";
-import { chosen, offer, offered, wanted } from "./start.js";
+import { seatName, showPlayers, watch } from "./watch.js";
+import { capital, cardName, did, doneBy, dressed, orderOf, saysCode } from "./words.js";
+import { adviser, chosen, offer, offered, showPictures, showTallies, wanted } from "./start.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const ADVISER = "strong";
-const SUIT_NAMES = { C: "clubs", D: "diamonds", H: "hearts", S: "spades" };
-const RANK_NAMES = { A: "ace", T: "10", J: "jack", Q: "queen", K: "king" };
-const JOKERS = { BB: "Big Blooper", LB: "Little Blooper" };
 const DRAG = 8; // pixels, from which on a touch is a drag
 const DOUBLE = 500; // milliseconds between the two of a double click
 const NEAR = 24; // pixels around a place where a card may be dropped
-const EXPECTED = ["played", "win", "match"]; // reasons of an end that say no more than the scores
+const MOST_SAID = 8; // of the last moves
+const WATCH = "watch="; // begins the hash of a link to watch
+const SHAKE = [0, -7, 7, -4, 4, 0].map((across) => ({ translate: `${across}px 0` })); // of a card that can't be moved
 const WAIT = 20; // seconds for the others, before asking again
 const LONGEST = 8000; // milliseconds in which the moves of the others are shown: many pass quicker
 
 let games = []; // of the server
 let game = null; // the one at the table
 let token = ""; // of the seat; empty while a file is stepped through
+let watched = ""; // token of the table that is watched
 let record = null; // of a file, or of the finished game
 let live = null; // the newest position
 let shown = null; // the position in the picture
+let atHand = 0; // the move in question there, counted from 1: the one that led there, or the judged one that follows
 let picked = ""; // the place that a card is to be taken from
 let pickedAt = 0; // when that was touched
 let held = ""; // the place that last had the focus; empty: one of the moves
@@ -68,9 +74,10 @@ async function attempt(work) {
 
 async function begin() {
   await attempt(async () => {
-    games = (await ask(drawn("v1/games", { picture: "wide" }))).games;
-    offer(games);
-    if (location.hash.length > 1) await sit(location.hash.slice(1));
+    const listed = async () => (await ask(drawn("v1/games", { picture: "wide" }))).games;
+    games = await listed();
+    if (!offer(games)) until(async () => showPictures(await listed()));
+    if (location.hash.length > 1) await arrive(location.hash.slice(1));
     else await offerUnfinished();
   });
 }
@@ -99,24 +106,54 @@ async function play(event) {
 async function make(table) {
   clear();
   await attempt(async () => {
-    const made = await ask("v1/tables", { ...table, undo: true });
-    await sit(made.seats[0].token);
+    const now = epoch;
+    const isAlone = table.players.filter((one) => one === null).length === 1;
+    const wanted = { ...table, undo: isAlone, watch: "public" };
+    const made = await patiently(() => ask("v1/tables", wanted), () => now === epoch);
+    if (!made) return;
+    keepInvitation(made);
+    await sit(made.seats[0].token, !isAlone);
   });
 }
 
 /** Play the same game against the same players. */
 const again = () => make({ game: game.name, options: live.view.options, players: live.players });
 
+/** Go to where a link leads: to a seat, or to watch. */
+const arrive = (hash) => (hash.startsWith(WATCH) ? lookOn(hash.slice(WATCH.length)) : sit(hash));
+
+/** Watch a table; once its game is over, it is stepped through. */
+async function lookOn(secret) {
+  const path = `v1/watch/${secret}`;
+  const goesOn = () => watched === secret;
+  const look = (query) => patiently(() => ask(`${path}?${new URLSearchParams(query)}`), goesOn);
+  watched = secret;
+  const isOver = await watch(look, (found) => {
+    live = shown = { ...found, seat: 0, turn: found.turn ?? 0 };
+    if (!isWatching()) openTable(live);
+    $("table").dataset.state = "watched";
+    $("table").classList.add("watching");
+    stepping(false);
+    listMoves(live);
+    markMove(live.turn);
+    showPlayers(found, game.levels);
+    $("status").replaceChildren(...(found.problem ? [found.problem] : played.slice(-game.seats).flatMap(told)));
+  }, goesOn);
+  if (isOver) await replay(await ask(`${path}/record`), epoch);
+}
+
 /** Take the seat of a token; the address keeps it, so that a reload comes back to the table. */
-async function sit(found) {
+async function sit(found, withLinks = false) {
   const now = epoch;
   token = found;
   putAddress();
-  const position = await ask(seatPath({ wait: 0, since: 0 }));
+  const position = await patiently(() => ask(seatPath({ wait: 0, since: 0 })), () => now === epoch);
   if (now !== epoch) return;
   openTable(position);
   $("table").focus({ preventScroll: true });
-  await follow(position);
+  const playing = follow(position);
+  if (withLinks) showLinks(linksOf(token), nameOf);
+  await playing;
 }
 
 /** Put the table at hand into the address and the history; not as a relative address, for a page may have a base. */
@@ -125,6 +162,7 @@ function putAddress() {
 }
 
 function openTable(position) {
+  $("table").classList.remove("watching");
   game = games.find((one) => one.name === position.game);
   if (token) keep(token);
   $("title").textContent = game.title;
@@ -135,7 +173,8 @@ function openTable(position) {
   $("log").replaceChildren();
   $("paced").hidden = $("save").hidden = $("moves").hidden = !token;
   $("chair").hidden = Boolean(token);
-  $("adviser").replaceChildren(...offered(game, ADVISER));
+  $("invite").hidden = !linksOf(token);
+  $("adviser").replaceChildren(...offered(game, adviser(game)));
   stepping(!token);
 }
 
@@ -144,7 +183,8 @@ function clear() {
   epoch += 1;
   thinking?.abort(new Error("Stopped."));
   clearReview();
-  token = picked = "";
+  token = picked = watched = "";
+  $("table").classList.remove("watching");
   live = shown = record = null;
   played = [];
 }
@@ -162,13 +202,13 @@ function isSure() {
 /** Follow the browser's history: to a table, or back to the start. */
 async function travel() {
   const found = location.hash.slice(1);
-  if (found === token) return;
+  if (found === token && !isWatching()) return;
   if (isRunning()) {
     putAddress();
     if (!$("sure").open) await leave();
   } else if (found) {
     clear();
-    await attempt(() => sit(found));
+    await attempt(() => arrive(found));
   } else {
     await leave();
   }
@@ -183,6 +223,7 @@ async function leave() {
   $("start").hidden = false;
   $("form").querySelector("button[type=submit]").focus({ preventScroll: true });
   window.scrollTo(0, 0);
+  showTallies();
   await offerUnfinished();
 }
 
@@ -200,36 +241,45 @@ async function open() {
     } catch {
       throw new Error(`${file.name}: no game record: no JSON`);
     }
-    const { moves } = await ask("v1/replay", { record, seat: 0, since: 0 });
-    const position = await ask(drawn("v1/replay"), { record, seat: 0, at: 0 });
-    if (now !== epoch) return;
-    live = { ...position, moves, turn: record.moves.length };
-    openTable(position);
-    listMoves(live);
-    $("seat").replaceChildren(...game.seat_names.map((_, seat) => element("option", { value: seat }, `seat ${seat}`)));
-    $("chair").hidden = game.seats === 1;
-    show(position);
+    await replay(record, now);
   });
+}
+
+/** Step through a record from its beginning, unless something else was begun since. */
+async function replay(found, now) {
+  const { moves } = await ask("v1/replay", { record: found, seat: 0, since: 0 });
+  const position = await ask(drawn("v1/replay"), { record: found, seat: 0, at: 0 });
+  if (now !== epoch) return;
+  record = found;
+  live = { ...position, moves, turn: found.moves.length };
+  openTable(position);
+  listMoves(live);
+  $("seat").replaceChildren(...game.seat_names.map((_, seat) => element("option", { value: seat }, `seat ${seat}`)));
+  $("chair").hidden = game.seats === 1;
+  show(position);
 }
 
 // Playing
 
 /** Show a position, and wait for the others until it is this seat's turn. */
 async function follow(position, steps = []) {
+  const isNew = live && !live.outcome.over && position.outcome.over;
   live = position;
+  if (isNew) countGame(game.name, OUTCOMES[verdict(position)]);
   listMoves(position);
   const now = epoch;
   const pace = () => Math.min(Number($("pace").value), LONGEST / (steps.length + 1));
   const pause = () => new Promise((done) => setTimeout(done, pace()));
   for (const at of steps) {
-    if (!pace()) break;
+    if (!pace() || isBack()) break;
     const [between] = await Promise.all([positionAt(at), pause()]);
     if (now !== epoch) return;
     show(between, true);
   }
-  if (steps.length && pace()) await pause();
+  if (steps.length && pace() && !isBack()) await pause();
   if (now !== epoch) return;
-  show(position);
+  if (isBack() && shown.turn <= position.turn) show(shown, false, atHand); // at rest, though the game goes on
+  else show(position);
   if (position.your_turn || position.outcome.over || position.problem) return;
   const since = position.turn;
   const later = await ask(seatPath({ wait: WAIT, since }));
@@ -268,36 +318,37 @@ function move(text) {
 
 const undo = () => act("undo", { turn: live.turn }, async (reply) => {
   await follow(reply);
-  $("status").textContent = `Taken back. ${$("status").textContent}`;
+  $("status").prepend("Taken back. ");
 });
 
 async function hint() {
-  const [now, { turn, view }, stop] = [epoch, live, new AbortController()];
+  const [now, { turn, view }, { judges }, stop] = [epoch, live, game, new AbortController()];
   thinking = stop;
   busy(true);
   await attempt(async () => {
     const asked = { game: game.name, opponent: $("adviser").value, view, seconds: 2 };
     const { moves } = await ask("v1/advise", asked, stop.signal);
-    if (now === epoch && live.turn === turn && shown === live) showAdvice(asked.opponent, moves);
+    const prices = new Map();
+    for (const { move: text } of judges.includes(asked.opponent) ? unpriced(moves) : []) {
+      prices.set(text, await ask(`v1/judge?at=${turn}`, { ...asked, move: text }, stop.signal));
+    }
+    if (now === epoch && live.turn === turn && shown === live && !isBack()) showAdvice(ranked(moves, prices), prices);
   });
   if (thinking === stop) thinking = null;
   if (live) busy(false);
 }
 
-/** Order the moves as an adviser does, and say on each how it compares with the one advised. */
-function showAdvice(adviser, moves) {
-  const [best, ...others] = moves;
+/** Order the moves as an adviser does, and say on each why it is not the best; `prices` are those of a judge, by move. */
+function showAdvice(moves, prices) {
+  const [best] = moves;
   const buttons = new Map([...$("moves").children].map((button) => [button.dataset.move, button]));
-  for (const one of moves) {
+  const reasons = moves.map((one) => [one, ...worth(game, one, best, prices.get(one.move))]);
+  for (const [one, short, long] of reasons) {
     const button = buttons.get(one.move);
-    const [short, long] = worth(one, best);
     button.querySelector("small")?.remove();
-    const figure = element("small", { ariaHidden: "true" }); // for the eye: the button's label says it at length
-    figure.dataset.worth = short;
-    button.append(figure);
+    if (short) button.append(figure(short));
     button.classList.toggle("best", one === best);
-    button.classList.toggle("dropped", Boolean(one.dropped));
-    button.setAttribute("aria-label", `${inWords(one.move)}: ${long}`);
+    button.setAttribute("aria-label", [titleOf(one.move), long].filter(Boolean).join(": "));
     $("moves").append(button);
   }
   $("moves").scrollTop = 0;
@@ -307,29 +358,17 @@ function showAdvice(adviser, moves) {
     groups[0].classList.add("advised");
     if (!groups[0].querySelector(".mark")) frame(groups[0]);
   }
-  const scale = best.margin === null
-    ? "Others: how likely."
-    : `Others: ${game.margin_unit.replace(/ \(.*/, "")} more or less.`;
-  $("status").textContent = `${adviser} would play ${inWords(best.move)}. ${others.length ? scale : ""}`;
+  const [next, , why] = reasons.find(([one, , long]) => one !== best && long) ?? [];
+  const rest = moves.length === 1 ? "There is no other move." : best.margin === null ? "" : "The others look less good.";
+  $("status").textContent = `${capital(inWords(best.move))}.`;
+  $("question").textContent = next ? `Next best: ${inWords(next.move)}, ${why}.` : rest || question(shown, true);
 }
 
-/** What is written on moves by a hint, and what it means. */
-const hintLegend = (unit) => [
-  ["advised", "what the adviser would play"],
-  ["−1.7", `about how many ${unit} the move brings compared with the advised one, by what was tried; a plus may be chance`],
-  ["equal", "the same on average in all that was tried"],
-  ["dropped", "given up early: others soon looked better"],
-  ["62 %", "how likely an adviser that does not search would play it"],
-];
-
-/** What an adviser thinks of a move, in short and at length. */
-function worth(one, best) {
-  if (one.margin === null && best.margin === null) return [percent(one), `${percent(one)} likely`];
-  if (one === best) return ["advised", "advised"];
-  if (one.worlds === 0) return ["not tried", "not tried"];
-  const figures = signed(one.difference, Math.abs(one.difference) < 0.1 ? 2 : 1);
-  if (one.dropped) return ["dropped", `dropped early, after ${count(one.worlds, "trial")}: ${figures}`];
-  return one.difference === 0 ? ["equal", "equal to the advised one"] : [figures, figures];
+/** A figure of a hint on a move: for the eye, since the button's label says it at length. */
+function figure(short) {
+  const made = element("small", { ariaHidden: "true" });
+  made.dataset.worth = short;
+  return made;
 }
 
 /** Show how long a wait has lasted, and the button that ends one for a hint. */
@@ -340,9 +379,6 @@ function tick() {
   $("clock").textContent = seconds ? `${seconds} s` : "";
   $("stop").hidden = !(thinking && seconds);
 }
-
-const signed = (number, digits) => (number < 0 ? "−" : "+") + Math.abs(number).toFixed(digits);
-const percent = (one) => `${Math.round(100 * one.probability)} %`;
 
 async function save() {
   await attempt(async () => {
@@ -365,12 +401,14 @@ function busy(is) {
 }
 
 function tools() {
-  const { outcome, your_turn: mine, can_undo: can } = live;
-  const back = shown === live ? "" : "You are looking back: return to the game first.";
-  grey("hint", back || (outcome.over ? "The game is over." : mine ? "" : "It is not your turn yet."));
-  grey("undo", back || (can ? "" : outcome.over ? "The game is over: nothing can be taken back." : "You have no move to take back yet."));
+  const { outcome, your_turn: mine, can_undo: can, players } = live;
+  const alone = players.filter((one) => one === null).length < 2;
+  grey("hint", outcome.over ? "The game is over." : mine ? "" : "It is not your turn yet.");
+  grey("undo", can ? "" : outcome.over ? "The game is over: nothing can be taken back." : !alone ? "Where friends play, nothing is taken back." : "You have no move to take back yet.");
   grey("save", outcome.over ? "" : "The record shows all cards, so it can be saved once the game is over.");
-  for (const id of ["hint", "undo", "step"]) $(id).hidden = !token;
+  for (const id of ["hint", "undo"]) $(id).hidden = !token || isBack();
+  $("step").hidden = !token;
+  $("judge").hidden = !isBack();
 }
 
 /** Make a button grey for a reason, which touching it tells; without one it works. */
@@ -402,7 +440,7 @@ async function help() {
   const hints = table("Hints", hintLegend(one.margin_unit).map(([code, meaning]) => [[code], meaning]));
   const codes = table("How moves are written", one.legend.map(([code, meaning]) => [[code], meaning]));
   const moves = $("table").hidden || !isActive() ? [] : Object.keys(gestures());
-  codes.push(...table("Your moves now", moves.map((text) => [dressed(text), inWords(text).replace(`${text}, `, "")]).filter(([code, words]) => words !== code[0])));
+  codes.push(...table("Your moves now", moves.map((text) => [dressed(text), inWords(text)]).filter(([code, words]) => words !== code[0])));
   const goal = one.goal ? [element("p", {}, element("strong", {}, one.goal))] : [];
   $("text").replaceChildren(...goal, ...hints, ...codes);
   $("rules").showModal();
@@ -414,27 +452,32 @@ async function help() {
 
 // What is shown
 
-function show(position, passing = false) {
+/** Show a position; `hand` is the move in question there, by default the judged one that follows or else the last one. */
+function show(position, passing = false, hand = position.turn + Number(isBack() && costOf(position.turn) !== undefined)) {
   const focus = document.activeElement;
   const isInside = focus === $("table") || $("picture").contains(focus) || $("moves").contains(focus) || focus === $("again");
   if (isInside && focus !== $("table")) held = focus.closest("[data-place]")?.dataset.place ?? "";
   shown = position;
+  atHand = hand;
   picked = "";
   const drawing = new DOMParser().parseFromString(position.picture ?? "", "image/svg+xml").documentElement;
   ["style", "width", "height"].forEach((name) => drawing.removeAttribute(name));
   $("picture").replaceChildren(document.importNode(drawing, true));
-  const active = token && position === live && position.your_turn && !passing;
+  const active = token && position === live && position.your_turn && !passing && !isBack();
   const moves = active ? gestures() : {};
   $("moves").replaceChildren(...Object.keys(moves).map(moveButton));
   mark();
-  $("status").textContent = passing ? said(position) : status(position);
-  $("question").textContent = question(position, active);
+  markCost();
+  $("status").replaceChildren(...(passing ? said(position) : status(position)));
+  if (active) $("status").append(" ", keysTold());
+  $("question").textContent = isBack() ? "" : question(position, active);
   $("again").hidden = !token || !isEnd(position) || position.players.filter((one) => one === null).length > 1;
   if (live.outcome.over) forget(token);
   $("table").dataset.state = active ? "yours" : isEnd(position) ? "over" : passing || position === live ? "waiting" : "back";
   $("at").max = live.turn;
   $("at").value = position.turn;
-  markMove(position.turn);
+  markMove(atHand);
+  markReview(position.turn, live.turn);
   tools();
   if (isInside) refocus();
 }
@@ -454,10 +497,8 @@ const placesOf = (name) => [...$("picture").querySelectorAll("[data-place]")].fi
 const isActive = () => Boolean($("moves").children.length);
 
 function moveButton(text) {
-  const words = inWords(text);
-  const button = element("button", { type: "button", title: words }, ...dressed(text));
+  const button = element("button", { type: "button", title: titleOf(text), ariaLabel: titleOf(text) }, ...dressed(text));
   button.dataset.move = text;
-  button.setAttribute("aria-label", words);
   button.addEventListener("click", () => move(text));
   return button;
 }
@@ -485,6 +526,17 @@ function mark() {
   }
 }
 
+/** Frames around where the judged move at hand takes a card from and puts it, and where the better one does. */
+function markCost() {
+  if (atHand <= shown.turn) return;
+  const { played: own, best } = costOf(shown.turn);
+  const better = new Set(gestures()[best]);
+  for (const place of new Set([...better, ...gestures()[own] ?? []])) {
+    const groups = placesOf(place);
+    if (groups.length === 1) frame(groups[0]).classList.toggle("better", better.has(place)); // of several, none is meant
+  }
+}
+
 /** A frame around the top card of a place, or around all of it where there is none. */
 function frame(group) {
   const card = topCard(group);
@@ -497,15 +549,19 @@ function frame(group) {
   rect.setAttribute("rx", 9);
   if (card) card.after(rect);
   else group.append(rect);
+  return rect;
 }
 
 const topCard = (group) => [...group.querySelectorAll("use")].pop();
 
+/** What is said of a position, as nodes. */
 function status(position) {
-  if (position.problem) return position.problem;
-  const judged = judgement(position.turn, inWords);
-  const isBack = !isEnd(position) && (position !== live || !token);
-  return isBack ? `After ${position.turn} of ${count(live.turn, "move")}. ${judged}` : judged || said(position);
+  if (position.problem) return [position.problem];
+  if (!isBack()) return said(position);
+  if (isEnd(position)) return [result(position)];
+  const judged = atHand > position.turn && judgement(position.turn, (text) => cardName(text) ?? inWords(text));
+  const last = played.slice(0, position.turn).slice(-1).flatMap(told);
+  return [`After ${position.turn} of ${count(live.turn, "move")}. `, ...(judged ? [judged] : last)];
 }
 
 const isEnd = (position) => position.outcome.over && position.turn === live.turn;
@@ -518,19 +574,37 @@ function question(position, active) {
   return game.questions.find(([, moves]) => !moves.length || moves.some((move) => legal.includes(move)))?.[0] ?? "Your turn.";
 }
 
-function said(position) {
-  const moves = position.moves ?? [];
-  return moves.slice(-8).map((one) => `${nameOf(one.seat)}: ${inWords(one.move)}.`).join(" ");
+/** The last moves: from the seat's own one on, and those before it in which each seat plays once, such as a trick. */
+function said({ turn, seat }) {
+  const past = played.slice(0, turn);
+  let first = Math.max(0, past.findLastIndex((one) => one.seat === seat));
+  for (const seats = new Set([seat]); first && !seats.has(past[first - 1].seat); first--) seats.add(past[first - 1].seat);
+  return past.slice(Math.max(first, turn - MOST_SAID)).flatMap(told);
 }
 
+/** A move in words, as nodes; a card as it is drawn, so that a whole trick has room. */
+function told({ seat, move: text }) {
+  const name = nameOf(seat);
+  return cardName(text) ? [`${capital(name)}: `, ...dressed(text), ". "] : [`${capital(did(name, orderOf(game, text)))}. `];
+}
+
+const OUTCOMES = { "You won": "won", "You lost": "lost", Drawn: "drawn" };
+
+/** How a game ended for a seat: a key of OUTCOMES. */
+function verdict({ seat, outcome: { reason, scores } }) {
+  const [own, ...others] = sidesFrom(seat).map((other) => scores[other]);
+  if (!others.length) return reason === "won" ? "You won" : "You lost";
+  const most = Math.max(...others);
+  return own < most ? "You lost" : own > most ? "You won" : "Drawn";
+}
+
+/** The same with the scores, and why. */
 function result(position) {
   const { reason, scores } = position.outcome;
   const [own, ...others] = sidesFrom(position.seat).map((seat) => scores[seat]);
-  if (!others.length) return reason === "won" ? "You won." : `You lost: ${own} ${game.margin_unit.replace(/ \(.*/, "")}.`;
-  const most = Math.max(...others);
-  const verdict = own < most ? "You lost" : own > most ? "You won" : "Drawn";
-  const why = EXPECTED.includes(reason) ? "" : ` (${reason.replace("_", " ")})`;
-  return `${verdict} ${[own, ...others].join(" to ").replaceAll("-", "−")}${why}.`;
+  const why = (game.ends[reason] ?? reason.replaceAll("_", " ")).replace("{score}", own);
+  const points = others.length ? ` ${[own, ...others].join(" to ").replaceAll("-", "−")}` : why || reason === "won" ? "" : ` ${counted(game, own)}`;
+  return `${verdict(position)}${points}${why && `: ${why}`}.`;
 }
 
 /** A seat of each side, a given one first. */
@@ -538,18 +612,26 @@ const sidesFrom = (seat) => [seat, ...game.sides.keys()].filter((one, number, al
   return all.findIndex((other) => game.sides[other] === game.sides[one]) === number;
 });
 
-const nameOf = (seat) => game.seat_names[(seat - (shown ?? live).seat + game.seats) % game.seats];
+const isWatching = () => $("table").classList.contains("watching");
+const nameOf = (seat) => isWatching() ? seatName(seat) : game.seat_names[(seat - (shown ?? live).seat + game.seats) % game.seats];
 
-const written = (one) => [`${nameOf(one.seat)}: `, ...dressed(one.move)];
+const written = (one) => doneBy(nameOf(one.seat), game, one.move);
 
-const isCard = (text) => /^[A2-9TJQK][CDHS]$/.test(text);
-
+/** A move of the position that is shown, in words: with the card that goes, if it lies there for all to see. */
 function inWords(text) {
-  if (text in JOKERS) return JOKERS[text];
-  if (isCard(text)) return `${RANK_NAMES[text[0]] ?? text[0]} of ${SUIT_NAMES[text[1]]}`;
-  const gesture = shown?.picture && gestures()[text];
-  if (!gesture || !gesture[0] || gesture[0] === gesture[1]) return text;
-  return `${text}, ${label(gesture[0])} to ${label(gesture[1])}`;
+  const order = orderOf(game, text);
+  const [source] = (shown?.picture && gestures()[text]) || [];
+  const [group] = source ? placesOf(source) : [];
+  const card = group && cardName(topCard(group)?.dataset.card);
+  if (!card || order.includes(card)) return order;
+  const named = order.replace(/\ba card\b/, `the ${card}`);
+  return named === order ? `${order} (${card})` : named;
+}
+
+/** The same as a title, with the code of the move. */
+function titleOf(text) {
+  const words = capital(inWords(text));
+  return cardName(text) || saysCode(words, text) ? words : `${words} (${text})`;
 }
 
 /** What a place is called, without the cards that lie there; several of a name by what they have in common. */
@@ -557,17 +639,6 @@ function label(name) {
   const found = placesOf(name).map((one) => one.getAttribute("aria-label"));
   if (!found.length) return name;
   return found.length > 1 ? found[0].split(" ")[0] : found[0].split(":")[0];
-}
-
-/** A move as nodes, cards with their suits. */
-function dressed(text) {
-  if (!isCard(text)) return [text];
-  const [rank, suit] = text;
-  const pip = document.createElementNS(SVG, "svg");
-  for (const [name, value] of [["class", "suit"], ["role", "img"], ["aria-label", SUIT_NAMES[suit]]]) pip.setAttribute(name, value);
-  pip.append(document.createElementNS(SVG, "use"));
-  pip.firstChild.setAttribute("href", `#suit-${suit}`);
-  return [element("span", { className: "DH".includes(suit) ? "red" : "" }, rank === "T" ? "10" : rank, pip)];
 }
 
 // Touching and dragging
@@ -580,6 +651,7 @@ function tap(name) {
   const own = moves.filter(([, [source]]) => source === name);
   if (meant && name !== picked) return void move(meant[0]);
   if (own.length === 1 && !picked) return void move(own[0][0]);
+  if (!own.length && !picked) refuse(name);
   picked = own.length && name !== picked ? name : "";
   pickedAt = performance.now();
   if (picked && own.length === 1) return void move(own[0][0]);
@@ -587,6 +659,13 @@ function tap(name) {
   $("question").textContent = picked
     ? `${label(picked)}: where to? ${own.map(([, [, target]]) => label(target)).join(", ")}.`
     : question(shown, true);
+}
+
+/** Say that nothing can be moved from a place now, and shake it. */
+function refuse(name) {
+  $("status").textContent = `${capital(label(name))}: nothing to move there now.`;
+  if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+  for (const group of placesOf(name)) group.animate(SHAKE, 300);
 }
 
 /** The move from a place to where a double click sends its card. */
@@ -659,21 +738,38 @@ function key(event) {
 
 // Looking back
 
+const isBack = () => !$("stepper").hidden;
+
 function stepping(is) {
   $("stepper").hidden = !is;
+  $("table").classList.toggle("back", is);
   $("step").setAttribute("aria-expanded", String(is));
   $("step").textContent = is ? "Return" : "Look back";
 }
 
-async function goTo(at) {
+async function goTo(at, hand) {
   const wanted = Math.min(Math.max(at, 0), live.turn);
   if (token && wanted === live.turn) return void show(live);
   const now = epoch;
   $("at").value = wanted;
   await attempt(async () => {
     const position = await positionAt(wanted);
-    if (now === epoch && Number($("at").value) === wanted) show({ ...position, moves: [] });
+    if (now === epoch && Number($("at").value) === wanted) show({ ...position, moves: [] }, false, hand);
   });
+}
+
+/** Look at a move, counted from 1: at the position before it if it was judged, or else after it; at the last one, go on. */
+function lookAt(number) {
+  if (isWatching()) return undefined;
+  const judged = costOf(number - 1) !== undefined;
+  stepping(!token || judged || number < live.turn);
+  return goTo(judged ? number - 1 : number, number);
+}
+
+/** Go one position on; first to what the next move cost, if that is not shown yet. */
+function goOn() {
+  if (atHand === shown.turn && costOf(shown.turn)) show(shown);
+  else goTo(shown.turn + 1);
 }
 
 /** Say what each move of the seat cost, in the opinion of the player that gives hints. */
@@ -687,8 +783,10 @@ async function judge() {
     moves, judge: name, unit: game.margin_unit, goesOn: () => now === epoch && of === seat(),
     positionAt: (at) => (token ? ask(`v1/seats/${token}?at=${at}`) : ask("v1/replay", { record, seat: of, at })),
     ask: (view, move, at) => ask(`v1/judge?at=${at}${token ? "" : "&file="}`, { game: game.name, opponent: name, view, move }),
+    written: (text) => (cardName(text) ? dressed(text) : [orderOf(game, text)]),
   }));
   grey("judge", "");
+  if (now === epoch && isBack()) show(shown);
 }
 
 // What is listened to
@@ -697,6 +795,7 @@ $("form").addEventListener("submit", play);
 $("file").addEventListener("change", open);
 $("leave").addEventListener("click", leave);
 $("again").addEventListener("click", again);
+$("invite").addEventListener("click", () => showLinks(linksOf(token), nameOf));
 $("on").addEventListener("click", () => attempt(() => sit(keptToken())));
 window.addEventListener("popstate", travel);
 $("help").addEventListener("click", help);
@@ -710,11 +809,12 @@ $("step").addEventListener("click", () => {
   stepping($("stepper").hidden);
   show(live);
 });
-onMove((at) => {
-  stepping(at < live.turn);
-  goTo(at);
+const lookAndScroll = (number) => {
+  lookAt(number);
   $("status").scrollIntoView({ block: "nearest" }); // on a phone the list is below the picture
-});
+};
+onMove(lookAndScroll);
+onCost((at) => lookAndScroll(at + 1));
 $("at").addEventListener("input", () => goTo(Number($("at").value)));
 $("seat").addEventListener("change", async () => {
   clearReview();
@@ -722,8 +822,8 @@ $("seat").addEventListener("change", async () => {
   list(0, live.moves, written);
   markMove(shown.turn);
 });
-for (const [id, at] of [["first", () => 0], ["back", () => shown.turn - 1], ["next", () => shown.turn + 1], ["last", () => live.turn]]) {
-  $(id).addEventListener("click", () => goTo(at()));
+for (const [id, go] of [["first", () => goTo(0)], ["back", () => goTo(shown.turn - 1)], ["next", goOn], ["last", () => goTo(live.turn)]]) {
+  $(id).addEventListener("click", go);
 }
 $("picture").addEventListener("pointerdown", press);
 $("picture").addEventListener("pointermove", pull);
@@ -732,7 +832,7 @@ $("picture").addEventListener("pointercancel", release);
 $("picture").addEventListener("keydown", key);
 let lastShape = shape();
 window.addEventListener("resize", () => {
-  if (shape() === lastShape || !shown) return;
+  if (shape() === lastShape || !shown || isWatching()) return;
   lastShape = shape();
   const now = epoch;
   const at = shown.turn;

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from card_envs.cards import card_name
 from card_envs.draw import draw
-from card_envs.draw._pips import card_name
 from card_envs.draw.picture import GOLD
 from card_envs.games.back_alley import GAME, view
 from tests.conftest import positions, some
