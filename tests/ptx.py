@@ -16,6 +16,7 @@ from unittest.mock import patch
 import torch
 from numba import cuda, typeof, types
 
+from card_envs.engine._buffers import row_size
 from card_envs.engine.gpu import GpuBatchEnv
 from card_envs.game import Game
 from card_envs.games import GAMES
@@ -61,7 +62,7 @@ def launches(game: Game) -> dict[str, Launch]:
         env.bot_actions(bot, actions)
         env.bot_playout(bot, 1)
     env.random_playout(streams, 1)
-    env.observe_all(env.columns(game.rules.FULL_SIZE))
+    env.observe_all(torch.zeros((2, row_size(game.rules.FULL_SIZE)), dtype=torch.int8))
     return env.launches
 
 

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from card_envs.compiling import specialize
+from card_envs.engine._buffers import row_size
 from card_envs.engine._dealing import draw_world
 from card_envs.game import Game, Int64s, reveals, total
 from card_envs.opponents.networks._afterstates import (
@@ -48,7 +49,7 @@ class Moves(NamedTuple):
         decision: [R] which of the n each is of; ascending.
         action: [R].
         is_baseline: [R] bool, whether `greedy` would play it, where that is shown.
-        changes: rows of `move_fields`: [R, M] float32, or sparse ones and [R] their numbers.
+        changes: rows of `move_fields`: [R, W] float32, zero from M on; or sparse ones and [R] their numbers.
     """
 
     decision: torch.Tensor
@@ -110,7 +111,7 @@ class HostRecorder:
         self.steps: list[Afterstates] = []
         self._size = total(move_fields(game.rules))
 
-    def step(self, decides: torch.Tensor, baseline: torch.Tensor) -> HostMoves:
+    def step(self, decides: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor) -> HostMoves:
         """Return what moves change now, of all B tables, but with moves where a network `decides` [B] alone."""
         states, decided = self.tables.env.states, decides.numpy().nonzero()[0]
         shown = baseline.numpy() if self.reading.shows_baseline else np.full_like(baseline.numpy(), -1)
@@ -212,7 +213,7 @@ class DeviceMoves:
             baseline = torch.full_like(baseline, -1)
         pairs, changes = recorder.written(states.flatten(), baseline, mask)
         decision, action = pairs.unbind(1)
-        return Moves(decision, action, changes[:, -1] != 0, changes)
+        return Moves(decision, action, changes[:, recorder.size - 1] != 0, changes)
 
 
 class DeviceRecorder:
@@ -228,16 +229,16 @@ class DeviceRecorder:
         self._array = kernel_array
         self._states = tables.state_bytes.new_zeros((num_steps, *tables.state_bytes.shape))
         self._step = 0
-        self._size = total(move_fields(game.rules))
+        self.size = total(move_fields(game.rules))
         self._at_once = min(AT_ONCE, num_steps * tables.num_tables * game.rules.NUM_ACTIONS)
         self._workspaces = self._new_workspaces()
 
-    def step(self, decides: torch.Tensor, baseline: torch.Tensor) -> DeviceMoves:
-        """Return what moves change now, of all B tables."""
+    def step(self, decides: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor) -> DeviceMoves:
+        """Return what moves change now, of all B tables, from their baseline and legal actions."""
         states = self._states[self._step]
         states.copy_(self.tables.state_bytes)
         self._step += 1
-        return DeviceMoves(self, states, baseline, self.tables.mask)
+        return DeviceMoves(self, states, baseline, mask)
 
     def all(self, baseline: torch.Tensor, mask: torch.Tensor) -> DeviceMoves:
         """Return what moves change, of all T * B decisions, from their baseline and legal actions [T, B, …]."""
@@ -246,7 +247,7 @@ class DeviceRecorder:
     def written(
         self, states: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return [R, 2] decisions with the actions that have a row, and the rows [R, M]."""
+        """Return [R, 2] decisions with the actions that have a row, and the rows [R, W] of M entries and padding."""
         game, lookahead = self.game, self.reading.lookahead
         records, baselines = self._array(states, game.rules.STATE), self._array(baseline)
         pairs = mask.nonzero().contiguous()
@@ -257,7 +258,7 @@ class DeviceRecorder:
             shared = (self._array(kept),)
         writer, bot = (write_dense_lookahead, PLAYER) if lookahead else (write_dense, "")
         kernel = specialize(writer, game, bot, target="cuda", functions=((write_entry, set_entry),))
-        rows = torch.zeros((len(pairs), self._size), device=mask.device)
+        rows = torch.zeros((len(pairs), row_size(self.size)), device=mask.device)
         for some, into in zip(torch.split(pairs, self._at_once), torch.split(rows, self._at_once)):
             self.tables.launch(
                 kernel, len(some), records, self._array(some), baselines, self._workspaces, *shared, self._array(into)
@@ -292,5 +293,10 @@ class DeviceRecorder:
 
 
 def taken(tensor: torch.Tensor, rows: Selection) -> torch.Tensor:
-    """Return some rows of a tensor."""
-    return tensor[rows] if isinstance(rows, slice) else tensor.index_select(0, rows)
+    """Return some rows of a tensor; of bytes, eight at a time where rows are whole words."""
+    if isinstance(rows, slice):
+        return tensor[rows]
+    size = tensor.shape[1:].numel()
+    if tensor.element_size() == 1 and tensor.is_contiguous() and size % 8 == tensor.storage_offset() % 8 == 0:
+        return tensor.view(torch.int64).index_select(0, rows).view(tensor.dtype)
+    return tensor.index_select(0, rows)

@@ -109,13 +109,23 @@ class Observations:
     """Observations [N, D] int8 as they are stored, and how first layers read them.
 
     Attributes:
-        obs: [N, D] int8, on any device.
+        obs: [N, W] int8, on any device; the entries from D on are zero.
+        size: D.
         dense: first layers multiply whole rows, which is faster on a GPU; else what is not zero, found once.
     """
 
-    def __init__(self, obs: torch.Tensor, dense: bool = False, parts: Sequence[Observations] = ()) -> None:
-        """Take the rows; `parts` are those of their stretches, one after the other, where there are any."""
+    def __init__(
+        self, obs: torch.Tensor, dense: bool = False, parts: Sequence[Observations] = (), size: int | None = None
+    ) -> None:
+        """Take the rows.
+
+        Args:
+            obs, dense: see the attributes.
+            parts: the same rows in stretches, whose entries that are not zero may be known already; or none.
+            size: D; None: all entries.
+        """
         self.obs = obs
+        self.size = obs.shape[1] if size is None else size
         self.dense = dense
         self.parts = parts
         self._sparse: SparseRows | None = None
@@ -130,8 +140,13 @@ class Observations:
         return self._sparse
 
     def taken(self, rows: Selection) -> torch.Tensor:
-        """Return [n, D] int8, some of them."""
+        """Return [n, W] int8, some of them."""
         return taken(self.obs, rows)
+
+    @property
+    def unpadded(self) -> torch.Tensor:
+        """[N, D] int8, a view."""
+        return self.obs[:, : self.size]
 
 
 class Inputs(NamedTuple):
@@ -233,7 +248,7 @@ class Network(ActorNetwork):
         if seen.dense or (self.bf16 and len(self.first_bias) >= DENSE):
             kind = torch.bfloat16 if self.bf16 else torch.float32
             dense = seen.taken(rows).to(kind)  # whole numbers up to 256 are exact in 16 bits
-            weight = (self.first_weight * self._column_scale).to(kind)
+            weight = padded_weight(self.first_weight * self._column_scale, dense).to(kind)
             known = padded(dense) if self.bf16 else dense
             return torch.addmm(self.first_bias.to(kind), known, weight)[: len(dense)]
         x: torch.Tensor = SparseLinear.apply(self.first_weight, self.first_bias, seen.sparse(self.scale), rows)  # type: ignore[no-untyped-call]
@@ -320,7 +335,7 @@ class AfterstateActor(Network):
         """Return [R, H] what moves add to the first layer's sums."""
         if isinstance(moves.changes, torch.Tensor):
             kind = torch.bfloat16 if self.bf16 else torch.float32
-            return moves.changes.to(kind) @ self.move_weight.to(kind)
+            return moves.changes.to(kind) @ padded_weight(self.move_weight, moves.changes).to(kind)
         sums: torch.Tensor = SparseLinear.apply(self.move_weight, self.no_bias, *moves.changes)  # type: ignore[no-untyped-call]
         return sums
 
@@ -362,7 +377,7 @@ class OwnNetwork(ActorNetwork):
         self.size = game.rules.OBS_SIZE
 
     def logits(self, inputs: Inputs, rows: Selection) -> torch.Tensor:
-        seen = inputs.seen.taken(rows).float()
+        seen = inputs.seen.taken(rows)[:, : inputs.seen.size].float()
         logits: torch.Tensor = self.module(seen[:, : self.size], seen[:, self.size :])
         expected = (len(seen), seen.shape[1] - self.size)
         if logits.shape != expected:
@@ -418,6 +433,15 @@ def new_actor(game: Game, config: Config) -> ActorNetwork:
         lookahead = config.network == "lookahead"
         return AfterstateActor(game, config.hidden, config.baseline_bonus, HEAD_GAIN["policy"], lookahead)
     return Network(game.input_fields, config.hidden, game.rules.NUM_ACTIONS, HEAD_GAIN["policy"])
+
+
+def padded_weight(weight: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """Return the weight [D, H] of a first layer with zeros appended, for rows [n, W] whose entries from D on are zero.
+
+    Products of rows that begin at multiples of 16 bytes are several times as fast on a GPU.
+    """
+    more = x.shape[1] - len(weight)
+    return functional.pad(weight, (0, 0, 0, more)) if more else weight
 
 
 def padded(x: torch.Tensor) -> torch.Tensor:

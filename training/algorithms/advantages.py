@@ -89,7 +89,7 @@ class Advantages(SelfPlay):
             loss = errors.sum() / alternatives.sum().clamp_min(1)
             if not torch.isfinite(loss):
                 raise Diverged(
-                    arrays_at(chosen, seen=inputs.seen.obs, mask=mask, baseline=baselines, advantages=advantages)
+                    arrays_at(chosen, seen=inputs.seen.unpadded, mask=mask, baseline=baselines, advantages=advantages)
                 )
             self.gradient_step(loss)
             entropy = entr(logits.detach().softmax(dim=1)).sum(dim=1)

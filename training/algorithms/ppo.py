@@ -170,7 +170,7 @@ class PPO(SelfPlay):
             if not torch.isfinite(loss):
                 names = ("mask", "actions", "log_probs", "advantages", "returns", "expert")
                 arrays: dict[str, Any] = {name: getattr(batch, name) for name in names}
-                raise Diverged(arrays_at(rows, seen=batch.inputs.seen.obs, full=batch.full.obs, **arrays))
+                raise Diverged(arrays_at(rows, seen=batch.inputs.seen.unpadded, full=batch.full.unpadded, **arrays))
 
     def _calibration(self, batch: TrainingBatch) -> dict[str, float]:
         """Return how the critic's values agree with what followed (returns by GAE's lambda), in points."""

@@ -298,7 +298,7 @@ class Tally:
         fields = owner.action_fields
         self._names = [field.name for field in fields]
         number_of = np.repeat(np.arange(len(fields)), [field.size for field in fields])
-        self._field_of = torch.from_numpy(number_of).to(owner.device)  # [A]
+        self._is_of_field = torch.from_numpy(np.eye(len(fields))[number_of]).to(owner.device)  # [A, F]
         self._sums: dict[str, list[torch.Tensor]] = {}
         self._by_field = torch.zeros((2, len(fields)), dtype=torch.float64, device=owner.device)
 
@@ -311,7 +311,8 @@ class Tally:
         shares = shares.detach()
         self.add(entropy=shares.mean())
         shares = shares.double()
-        self._by_field.index_add_(1, self._field_of[actions], torch.stack([shares, torch.ones_like(shares)]))
+        # A product: adding to a few sums by number, a GPU's threads would wait for each other.
+        self._by_field += torch.stack([shares, torch.ones_like(shares)]) @ self._is_of_field.index_select(0, actions)
 
     def means(self) -> dict[str, float]:
         means = {name: float(torch.stack(figures).double().mean()) for name, figures in self._sums.items()}
