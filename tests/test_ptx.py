@@ -103,7 +103,7 @@ def test_a_step_needs_no_stack_no_call_and_no_double(game: Game, capability: tup
 @pytest.mark.slow
 def test_all_kernels_compile(game: Game) -> None:
     """For one GPU, and as tightly; only a bot that weighs chances may count in doubles."""
-    assert len(launches_of(game)) == 12
+    assert len(launches_of(game)) == 11
     for name, recorded in launches_of(game).items():
         found = ptx.figures(ptx.compiled(recorded, (9, 0)), (9, 0))
         assert found.local == found.calls == 0, name
@@ -132,7 +132,7 @@ LIBRARIES: dict[tuple[str, tuple[Any, ...]], CDLL] = {}
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")
 def test_ptx_run_as_c_plays_as_the_cpu(game: Game, tmp_path: Path) -> None:
     RunAsC.folder = tmp_path
-    assert_plays_as_the_cpu(RunAsC, game, 2_000, 150)
+    assert_plays_as_the_cpu(RunAsC, game, 2_000, 150, "cpu")
 
 
 @pytest.mark.slow
