@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import llvmlite.binding as llvm
+import numpy as np
 import pytest
 from numba import typeof
 
@@ -22,8 +23,14 @@ from card_envs.testing.referee import facts_of
 from tests.conftest import games_under_test, positions, some
 from tests.ptx_as_c import built, launch
 from tests.test_gpu import assert_plays_as_the_cpu
+from tests.training.conftest import TENSORS
+from tests.training.test_advantages import at_states, labels_at
 from tests.training.test_moves import READINGS, assert_the_cpus, written
+from training.algorithms.labels import finish_by_greedy
+from training.algorithms.playouts import LearnerPlayouts
 from training.moves import MoveReading
+from training.networks import Network
+from training.tables import HostTables
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 from tests import ptx
@@ -142,3 +149,16 @@ def test_ptx_run_as_c_writes_the_rows_of_the_cpu(game: Game, reading: MoveReadin
     RunAsC.folder = tmp_path
     states = some(positions(game), 200, seed=4)
     assert_the_cpus(written(RunAsC, game, states, reading, 500), game, states, reading)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")
+def test_ptx_run_as_c_labels_as_the_cpu(game: Game, tmp_path: Path) -> None:
+    """`greedy` plays the tried moves to the end, and the learner does."""
+    RunAsC.folder = tmp_path
+    states = some(positions(game), 100, seed=7)
+    actor = Network(game.input_fields, [8], game.rules.NUM_ACTIONS, 1.0)
+    for finish in (finish_by_greedy, LearnerPlayouts(game, TENSORS, actor)):
+        found, expected = (labels_at(at_states(kind, game, states), finish=finish) for kind in (RunAsC, HostTables))
+        np.testing.assert_array_equal(found, expected)
+        assert expected.any()

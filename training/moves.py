@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from card_envs.compiling import specialize
 from card_envs.engine._buffers import row_size
 from card_envs.engine._dealing import draw_world
-from card_envs.game import Game, Int64s, reveals, total
+from card_envs.game import Game, Int64s, Rules, reveals, total
 from card_envs.opponents.networks._afterstates import (
     NUM_WORLDS,
     PLAYER,
@@ -65,6 +65,10 @@ class MoveSource(Protocol):
         """Return the moves of some of the decisions."""
         ...
 
+    def shown(self) -> torch.Tensor:
+        """Return [N, A] int8, 1 for each move with a row."""
+        ...
+
 
 class MoveReading(NamedTuple):
     """What the networks at some tables read about moves.
@@ -85,10 +89,11 @@ class HostMoves:
         after: of all N decisions.
     """
 
-    def __init__(self, after: Afterstates, size: int) -> None:
-        """Take rows of `size` entries, the last of which marks the baseline action."""
+    def __init__(self, after: Afterstates, rules: Rules) -> None:
+        """Take rows of `move_fields`, whose last entry marks the baseline action."""
         self.after = after
-        self._size = size
+        self._size = total(move_fields(rules))
+        self._num_actions = rules.NUM_ACTIONS
 
     def of(self, rows: Selection) -> Moves:
         first, action, sparse = self.after
@@ -98,6 +103,9 @@ class HostMoves:
         found = decision, action[moves], last == self._size - 1, moves
         decisions, actions, is_baseline, own = map(torch.from_numpy, found)
         return Moves(decisions, actions, is_baseline, (sparse, own))
+
+    def shown(self) -> torch.Tensor:
+        return torch.from_numpy(self.after.shown(self._num_actions))
 
 
 class HostRecorder:
@@ -109,21 +117,28 @@ class HostRecorder:
         self.reading = reading
         self.tables = tables
         self.steps: list[Afterstates] = []
-        self._size = total(move_fields(game.rules))
 
     def step(self, decides: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor) -> HostMoves:
         """Return what moves change now, of all B tables, but with moves where a network `decides` [B] alone."""
         states, decided = self.tables.env.states, decides.numpy().nonzero()[0]
-        shown = baseline.numpy() if self.reading.shows_baseline else np.full_like(baseline.numpy(), -1)
-        found = afterstates(self.game, states, decided, shown, self.reading.lookahead)
+        found = self._found(states, decided, baseline)
         counts = np.zeros(len(states) + 1, np.int64)
         counts[decided + 1] = np.diff(found.first)
         self.steps.append(found._replace(first=np.cumsum(counts)))
-        return HostMoves(self.steps[-1], self._size)
+        return HostMoves(self.steps[-1], self.game.rules)
+
+    def moves_at(self, states: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor) -> HostMoves:
+        """Return what moves change at other States [n, itemsize], which are not recorded."""
+        records = states.numpy().reshape(-1).view(self.game.rules.STATE)
+        return HostMoves(self._found(records, np.arange(len(records)), baseline), self.game.rules)
+
+    def _found(self, states: NDArray[Any], decided: Int64s, baseline: torch.Tensor) -> Afterstates:
+        shown = baseline.numpy() if self.reading.shows_baseline else np.full_like(baseline.numpy(), -1)
+        return afterstates(self.game, states, decided, shown, self.reading.lookahead)
 
     def all(self, baseline: torch.Tensor, mask: torch.Tensor) -> HostMoves:
         """Return what moves change, of all decisions so far."""
-        return HostMoves(joined(self.steps), self._size)
+        return HostMoves(joined(self.steps), self.game.rules)
 
 
 def moves_of(first: Int64s, rows: Int64s) -> tuple[Int64s, Int64s]:
@@ -208,12 +223,19 @@ class DeviceMoves:
 
     def of(self, rows: Selection) -> Moves:
         recorder = self._recorder
-        mask, states, baseline = (taken(tensor, rows) for tensor in (self._mask, self._states, self._baseline))
-        if not recorder.reading.shows_baseline:
-            baseline = torch.full_like(baseline, -1)
-        pairs, changes = recorder.written(states.flatten(), baseline, mask)
+        pairs, changes = recorder.written(*self._taken(rows))
         decision, action = pairs.unbind(1)
         return Moves(decision, action, changes[:, recorder.size - 1] != 0, changes)
+
+    def shown(self) -> torch.Tensor:
+        return self._recorder.shown(*self._taken(slice(None)))
+
+    def _taken(self, rows: Selection) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return States, baseline and legal actions of some decisions, as `DeviceRecorder.written` takes them."""
+        mask, states, baseline = (taken(tensor, rows) for tensor in (self._mask, self._states, self._baseline))
+        if not self._recorder.reading.shows_baseline:
+            baseline = torch.full_like(baseline, -1)
+        return states.flatten(), baseline, mask
 
 
 class DeviceRecorder:
@@ -240,6 +262,10 @@ class DeviceRecorder:
         self._step += 1
         return DeviceMoves(self, states, baseline, mask)
 
+    def moves_at(self, states: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor) -> DeviceMoves:
+        """Return what moves change at other States [n, itemsize], which are not recorded."""
+        return DeviceMoves(self, states, baseline, mask)
+
     def all(self, baseline: torch.Tensor, mask: torch.Tensor) -> DeviceMoves:
         """Return what moves change, of all T * B decisions, from their baseline and legal actions [T, B, …]."""
         return DeviceMoves(self, self._states.flatten(0, 1), baseline.flatten(), mask.flatten(0, 1))
@@ -264,6 +290,13 @@ class DeviceRecorder:
                 kernel, len(some), records, self._array(some), baselines, self._workspaces, *shared, self._array(into)
             )
         return pairs, rows
+
+    def shown(self, states: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Return [n, A] int8, 1 for each action that has a row."""
+        if not self.reading.lookahead:
+            return mask.contiguous()
+        records, baselines = self._array(states, self.game.rules.STATE), self._array(baseline)
+        return (self._kept(records, baselines, mask.nonzero().contiguous(), mask) != 0).to(torch.int8)
 
     def _kept(self, records: Any, baselines: Any, pairs: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Return [n, A] int8, what `AfterstateWorkspace.kept` says of each action."""

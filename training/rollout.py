@@ -13,23 +13,22 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from card_envs.compiling import specialize
 from card_envs.engine._buffers import row_size
 from card_envs.engine.rng import table_keys
-from card_envs.game import Game, Int8s, Int64s
+from card_envs.game import Game, Int8s
 
 from .checkpoint import Memory, into_stream
 from .config import Config
-from .moves import DeviceRecorder, HostMoves, HostRecorder, MoveReading, MoveSource
+from .moves import DeviceRecorder, HostRecorder, MoveReading, MoveSource
 from .networks import CPU, ActorNetwork, Inputs, Observations
 from .tables import EpisodeLog, HostTables, TensorTables
 
 LEARNER, POOL, GREEDY = range(3)  # players of a seat
 Players: TypeAlias = list[tuple[ActorNetwork, int]]  # networks and the seats that they have: LEARNER, then POOL
-# Labels [B, A] of the legal moves of states [B], from baseline actions [B], the moves to label [B, A] and a stream.
-Labels: TypeAlias = Callable[[NDArray[Any], Int64s, Int8s, np.random.Generator], NDArray[np.float32]]
+# Labels [B, A] of moves at tables, from baseline actions [B], the moves to label [B, A] and a stream.
+Labels: TypeAlias = Callable[[TensorTables, torch.Tensor, torch.Tensor, np.random.Generator], torch.Tensor]
 
 
 class Moment(NamedTuple):
@@ -201,7 +200,7 @@ class Rollout:
             options: of the game.
             seed: of deals and draws.
             backend: what differs between devices.
-            label: gives the labels to learn from, where it is not the rewards that teach a critic; on the CPU alone.
+            label: gives the labels to learn from, where it is not the rewards that teach a critic.
         """
         rules = game.rules
         self.game, self.config, self.backend, self.label = game, config, backend, label
@@ -280,14 +279,14 @@ class Rollout:
     def _label(self, t: int, merged: MoveSource | None) -> None:
         """Label moves of the decisions to learn from; where moves with the same afterstate are merged, one of them."""
         assert self.label is not None
-        learned = self.learned[t].numpy()
+        learned = self.learned[t]
         if self.config.advantage_stride > 1:
-            learned &= self.rng.random(len(learned)) < 1 / self.config.advantage_stride
-        moves = np.where(learned[:, None], self.mask[t].numpy(), np.int8(0))
+            chosen = self.rng.random(len(learned)) < 1 / self.config.advantage_stride
+            learned &= torch.from_numpy(chosen).to(learned.device)
+        moves = self.mask[t] * learned[:, None]
         if merged is not None:
-            assert isinstance(merged, HostMoves)
-            moves &= merged.after.shown(moves.shape[1])
-        self.labels[t] = torch.from_numpy(self.label(_states(self.tables), self.baseline[t].numpy(), moves, self.rng))
+            moves &= merged.shown()
+        self.labels[t] = self.label(self.tables, self.baseline[t], moves, self.rng)
 
     def inputs(self) -> Inputs:
         """Return what actors read of all T * B decisions."""
@@ -325,12 +324,6 @@ class Rollout:
         arrays, facts = memory
         self.episodes.restore(arrays)
         into_stream(self.rng, facts, "rng")
-
-
-def _states(tables: TensorTables) -> NDArray[Any]:
-    """Return the states [B] themselves, which only tables on the CPU can give."""
-    assert isinstance(tables, HostTables)
-    return tables.env.states
 
 
 def reading_of(networks: list[ActorNetwork]) -> MoveReading | None:

@@ -7,7 +7,7 @@ arise in play.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -40,6 +40,10 @@ class TensorTables(Protocol):
 
     @property
     def streams(self) -> torch.Tensor: ...
+    @property
+    def state_bytes(self) -> torch.Tensor: ...
+    def run(self, loop: Any, number: int, *arguments: Any, bot: str = "") -> None: ...
+    def parts(self, rows: torch.Tensor, most: int) -> tuple[Sequence[torch.Tensor], int]: ...
     def observe(self, t: int | None = None) -> None: ...
     def step(self, actions: torch.Tensor, t: int | None = None) -> None: ...
     def check(self) -> None: ...
@@ -65,6 +69,22 @@ class HostTables:
             torch.from_numpy(array) for array in (env.obs, env.mask, env.seat, env.rewards, env.done)
         )
         self.streams = torch.from_numpy(env.states["rng"].view(np.int64))
+
+    @property
+    def state_bytes(self) -> torch.Tensor:
+        return torch.from_numpy(self.env.states.view(np.uint8)).view(len(self.env.states), -1)
+
+    def run(self, loop: Any, number: int, *arguments: Any, bot: str = "") -> None:
+        specialize(loop, self.game, bot)(0, number, *map(self._argument, arguments))
+
+    def _argument(self, value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
+        array = value.numpy()
+        return array.reshape(-1).view(self.game.rules.STATE) if array.dtype == np.uint8 else array
+
+    def parts(self, rows: torch.Tensor, most: int) -> tuple[Sequence[torch.Tensor], int]:
+        return [rows], 1
 
     def observe(self, t: int | None = None) -> None:
         self.env.observe(t)

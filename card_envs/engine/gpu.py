@@ -6,7 +6,7 @@ docs/gpu.md says what has run on a GPU, and what is tested without one. Under CU
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
@@ -346,6 +346,29 @@ class GpuBatchEnv(Fixed):
             with torch.cuda.device(self.device):
                 stream = _numba_stream(torch.cuda.current_stream().cuda_stream, self.device)
                 kernel[blocks, THREADS, stream](number, *arguments)
+
+    def run(self, loop: Any, number: int, *arguments: Any, bot: str = "") -> None:
+        """Run a loop, specialized for the game, with a thread for each of `number` rows.
+
+        Args:
+            loop: `loop(first, last, *arguments)`, in plain Python.
+            number: of rows.
+            arguments: tensors on this device, of which those of uint8 hold States [n, itemsize], and numbers.
+            bot: as for `specialize`.
+        """
+        kernel = specialize(loop, self.game, bot, target="cuda")
+        self.launch(kernel, number, *map(self._argument, arguments))
+
+    def _argument(self, value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
+        return (
+            kernel_array(value.flatten(), self.game.rules.STATE) if value.dtype == torch.uint8 else kernel_array(value)
+        )
+
+    def parts(self, rows: torch.Tensor, most: int) -> tuple[Sequence[torch.Tensor], int]:
+        """Return parts of [R] rows for `run`, one after the other, and how many workspaces the rows of a part need."""
+        return torch.split(rows, most), min(len(rows), most)
 
     def _run(self, kernel: Any, *arguments: Any) -> None:
         """Launch a kernel with one thread per table."""

@@ -6,11 +6,9 @@ import copy
 import time
 from collections.abc import Iterator, Mapping
 from math import fsum
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 from card_envs.game import Game
@@ -27,7 +25,7 @@ from ..networks import ActorNetwork, AfterstateActor, has_bf16, stored_actor
 from ..ranks import Ranks
 from ..rollout import GREEDY, HOST, POOL, Backend, Labels, Rollout
 from ..run_folder import RunFolder
-from . import Algorithm
+from . import Algorithm, Diverged
 
 LAST_LEARNING_RATE = 0.1  # share that is left at the end
 OPPONENTS_SHARE = 0.5  # how often one of the pool's opponents is drawn where there are snapshots as well
@@ -320,6 +318,8 @@ class Tally:
         return means | {f"entropy_{self._names[i]}": float(sums[i] / numbers[i]) for i in np.flatnonzero(numbers)}
 
 
-def arrays_at(rows: torch.Tensor, **tensors: torch.Tensor) -> dict[str, NDArray[Any]]:
-    """Return these rows of tensors, as arrays."""
-    return {name: tensor[rows].cpu().numpy() for name, tensor in tensors.items()}
+def check_losses(losses: list[tuple[torch.Tensor, torch.Tensor]], **tensors: torch.Tensor) -> None:
+    """Raise Diverged for a loss that is not finite, with those rows of the tensors that it is of."""
+    for loss, rows in losses:
+        if not torch.isfinite(loss):
+            raise Diverged({name: tensor[rows].cpu().numpy() for name, tensor in tensors.items()})
