@@ -226,7 +226,7 @@ BY_LEARNER: dict[str, Any] = {**LABELS, "advantage_player": "learner"}
         {},
         {"network": "afterstates", "baseline_bonus": 2.0},
         {"network": "lookahead", "baseline_bonus": 2.0},
-        {**LABELS, "advantage_stride": 2, "advantage_worlds": 2},
+        {**LABELS, "advantage_stride": 2, "advantage_worlds": 2, "decisions": 20},
         BY_LEARNER,
         {**BY_LEARNER, "network": "lookahead", "baseline_bonus": 2.0},
     ],
