@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from card_envs.game import Game
-from card_envs.opponents.networks._afterstates import afterstates
+from card_envs.opponents.networks._afterstates import afterstates, move_scale
 from card_envs.opponents.policy import decisions_at
 from tests.conftest import positions, some
 from tests.test_afterstates import decision_of, dense
@@ -50,6 +50,7 @@ def written(
     tables.bot_actions("greedy", baseline)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(moves, "AT_ONCE", at_once)
+        patch.setattr(moves, "AGREED_AT_ONCE", max(1, at_once // 2))
         recorder = DeviceRecorder(game, reading, 1, tables)
     recorder.step(tables.done, baseline, tables.mask)
     found = recorder.all(baseline[None], tables.mask[None]).of(
@@ -66,10 +67,16 @@ def assert_the_cpus(found: Any, game: Game, states: NDArray[Any], reading: MoveR
     np.testing.assert_array_equal(found["decision"], decision_of(after))
     np.testing.assert_array_equal(found["action"], after.action)
     np.testing.assert_array_equal(found["is_baseline"], after.action == shown[chosen][decision_of(after)])
-    expected = dense(game, after)
-    size = expected.shape[1]
-    np.testing.assert_array_equal(found["changes"][:, :size], expected)
-    assert found["changes"].any() and not found["changes"][:, size:].any()
+    expected, scale = dense(game, after), move_scale(game.rules)
+    rows, padding = np.split(found["changes"], [len(scale)], axis=1)
+    if not reading.lookahead:  # what is seen after the move, of which what is seen before is taken away
+        before = decisions_at(game, states).obs[chosen][found["decision"]]
+        rows = rows.astype(np.float32)
+        rows[:, : before.shape[1]] -= before
+        rows *= scale
+    np.testing.assert_array_equal(rows, expected)
+    assert found["changes"].dtype == (np.float32 if reading.lookahead else np.int8)
+    assert rows.any() and not padding.any()
 
 
 @pytest.mark.mechanics
