@@ -118,6 +118,18 @@ def test_all_kernels_compile(game: Game) -> None:
         assert found.stack <= 0 and found.constants < 1 << 16, name
 
 
+@pytest.mark.slow
+def test_the_kernels_of_training_compile(game: Game) -> None:
+    """A program whose constants exceed 65,536 bytes can't be loaded; those that run most often need no stack."""
+    found = ptx.training_launches(game)
+    assert len(found) == 10
+    for name, recorded in found.items():
+        cost = ptx.figures(ptx.compiled(recorded, (9, 0)), (9, 0))
+        assert cost.local == cost.calls == 0 and cost.constants < 1 << 16, name
+        if name.split()[0] in ("write_after", "try_pairs", "fork_tables", "step_forks"):
+            assert cost.stack <= 0 and cost.registers <= OCCUPANCY, name
+
+
 class RunAsC(ptx.Recorder):
     """`GpuBatchEnv` whose kernels are the PTX of a GPU, run as C on the CPU."""
 

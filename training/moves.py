@@ -38,6 +38,8 @@ from card_envs.opponents.networks._afterstates import (
 )
 from card_envs.opponents.networks._sparse import SparseRows
 
+from .tables import copy_words
+
 if TYPE_CHECKING:  # it needs CUDA
     from card_envs.engine.gpu import GpuBatchEnv
 
@@ -173,19 +175,20 @@ def own_workspace(all_of_them: AfterstateWorkspace, r: int) -> AfterstateWorkspa
 
 
 def write_after(
-    first: int, last: int, states: Any, pairs: Any, baseline: Any, sizes: tuple[int, int], played: Any, rows: Any,
-    reveal: Any,
+    first: int, last: int, states: Any, words: Any, pairs: Any, baseline: Any, sizes: tuple[int, int], played: Any,
+    played_words: Any, rows: Any, reveal: Any,
 ) -> None:  # fmt: skip
     """Write what actions lead to into int8 rows [R, W]: those of pairs [R, 2] of a decision and an action of it.
 
     Rows have the entries of `move_fields`, but instead of changes the observation after the action. Row r works in
-    `played` [K] at r % K. Actions that reveal a card are only marked in `reveal` [R]; `write_agreed` writes those.
+    `played` [K] at r % K; `words` and `played_words` are the same memory as the States. Actions that reveal a card are
+    only marked in `reveal` [R]; `write_agreed` writes those.
     """
     for r in range(first, last):
         k, i, action = r % played.shape[0], pairs[r, 0], pairs[r, 1]
         reveal[r] = reveals(states[i], action)
         if reveal[r] == 0:
-            played[k] = states[i]
+            copy_words(words[i], played_words[k])
             play(played[k], action)
             seat, after = states[i].seat, played[k]
             observe(after, seat, rows[r, : sizes[0]])
@@ -348,15 +351,17 @@ class DeviceRecorder:
         pairs = mask.nonzero().contiguous()
         rows = torch.empty((len(pairs), row_size(self.size)), dtype=torch.int8, device=mask.device)
         reveal = torch.empty(len(pairs), dtype=torch.int8, device=mask.device)
-        common = array(states, rules.STATE), array(pairs), array(baseline), (rules.OBS_SIZE, rules.NUM_ACTIONS)
-        played = states.new_empty(min(len(pairs), self._at_once) * rules.STATE.itemsize)
-        after = specialize(write_after, self.game, target="cuda")
+        size, sizes = rules.STATE.itemsize, (rules.OBS_SIZE, rules.NUM_ACTIONS)
+        states = states.view(-1, size)
+        played = states.new_empty((min(len(pairs), self._at_once), size))
+        words = states.view(torch.int64), played.view(torch.int64)
         for some, into, marks in zip(*(torch.split(tensor, self._at_once) for tensor in (pairs, rows, reveal))):
-            given = common[0], array(some), *common[2:], array(played, rules.STATE), array(into), array(marks)
-            tables.launch(after, len(some), *given)
+            common = states, words[0], some, baseline, sizes, played, words[1]
+            tables.run(write_after, len(some), *common, into, marks)
         agreed = specialize(write_agreed, self.game, target="cuda")
-        for numbers in torch.split(reveal.nonzero()[:, 0], self._num_workspaces):
-            tables.launch(agreed, len(numbers), *common, array(numbers), self._workspaces, array(rows))
+        given = array(states.flatten(), rules.STATE), array(pairs), array(baseline), sizes
+        for numbers in torch.split(reveal.nonzero()[:, 0].contiguous(), self._num_workspaces):
+            tables.launch(agreed, len(numbers), *given, array(numbers), self._workspaces, array(rows))
         return pairs, rows
 
     def shown(self, states: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:

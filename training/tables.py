@@ -23,6 +23,15 @@ from card_envs.game import Game, Int64s, UInt64s
 from .checkpoint import Arrays
 
 
+def copy_words(source: Int64s, target: Int64s) -> None:
+    """Copy a State, as the words [W] that it consists of.
+
+    Where an array of States is assigned to, a GPU's thread would first load the whole of it into registers.
+    """
+    for w in range(source.shape[0]):
+        target[w] = source[w]
+
+
 class TensorTables(Protocol):
     """B tables as tensors of one device: `HostTables`, or `GpuBatchEnv`, which documents the same members.
 

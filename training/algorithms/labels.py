@@ -18,7 +18,7 @@ from card_envs.game import SCRATCH_STATES, Game, Int64s, UInt64s, play, score_ma
 from card_envs.opponents.search._decide import draw_likely_world
 from card_envs.opponents.search._parts import finish_deal
 
-from ..tables import TensorTables
+from ..tables import TensorTables, copy_words
 
 BASELINE = "greedy"
 PAIRS_AT_ONCE = 1 << 17  # on a GPU, each with a State of its own
@@ -46,15 +46,16 @@ class Finisher(Protocol):
 
 
 def try_pairs(
-    first: int, last: int, states: NDArray[Any], pairs: Int64s, played: NDArray[Any], results: NDArray[np.float64]
-) -> None:
+    first: int, last: int, states: NDArray[Any], words: Int64s, pairs: Int64s, played: NDArray[Any],
+    played_words: Int64s, results: NDArray[np.float64],
+) -> None:  # fmt: skip
     """Play moves of pairs [R, 2] and let the scripted player finish the deals; write the margins into `results` [R].
 
-    Row r works in `played` [K] at r % K.
+    Row r works in `played` [K] at r % K. `words` and `played_words` are the same memory as the States.
     """
     for r in range(first, last):
         k, i = r % played.shape[0], pairs[r, 0]
-        played[k] = states[i]
+        copy_words(words[i], played_words[k])
         play(played[k], pairs[r, 1])
         finish_deal(played[k])
         results[r] = score_margin(played[k], states[i].seat)
@@ -84,7 +85,8 @@ def finish_by_greedy(
     parts, number = tables.parts(pairs, PAIRS_AT_ONCE)
     played = states.new_zeros((number, states.shape[1]))
     for part, into in zip(parts, tables.parts(results, PAIRS_AT_ONCE)[0]):
-        tables.run(try_pairs, len(part), states, part, played, into, bot=BASELINE)
+        words = states.view(torch.int64), played.view(torch.int64)
+        tables.run(try_pairs, len(part), states, words[0], part, played, words[1], into, bot=BASELINE)
     return results
 
 
@@ -117,7 +119,7 @@ class MoveLabels:
         seed = int(rng.integers(1 << 62)) if self.worlds > 1 else 0
         own = baseline[:, None]
         tried = moves.scatter(1, own, 0)
-        pairs = tried.scatter(1, own, tried.amax(dim=1, keepdim=True)).nonzero()  # with the baseline, to compare with
+        pairs = tried.scatter(1, own, tried.amax(dim=1, keepdim=True)).nonzero().contiguous()  # baselines as well
         table, action = pairs.unbind(1)
         is_baseline = action == baseline[table]
         sums = torch.zeros(len(pairs), dtype=torch.float64, device=pairs.device)

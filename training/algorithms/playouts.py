@@ -19,22 +19,23 @@ from card_envs.game import Game, Int8s, Int64s, State, legal, observe, play, sco
 from ..moves import DeviceRecorder, HostRecorder, taken
 from ..networks import ActorNetwork, Inputs, Observations
 from ..rollout import Backend, draw_by_noise, reading_of
-from ..tables import TensorTables
+from ..tables import TensorTables, copy_words
 from .labels import BASELINE
 
 FORKS = {"cpu": 1024, "cuda": 1 << 16}  # tables that the learner plays at together
 
 
 def fork_tables(
-    first: int, last: int, states: NDArray[Any], pairs: Int64s, forks: NDArray[Any], rows: Int8s, obs_size: int,
-    num_actions: int, running: Int8s,
+    first: int, last: int, words: Int64s, pairs: Int64s, forks: NDArray[Any], fork_words: Int64s, rows: Int8s,
+    obs_size: int, num_actions: int, running: Int8s,
 ) -> None:  # fmt: skip
     """Play moves of pairs [R, 2], a table and a move, at copies of the tables: see `advance_fork`.
 
-    Observation and mask go side by side into `rows` [R, W].
+    Observation and mask go side by side into `rows` [R, W]. `words` are the States of the tables, `fork_words` the
+    same memory as `forks`.
     """
     for r in range(first, last):
-        forks[r] = states[pairs[r, 0]]
+        copy_words(words[pairs[r, 0]], fork_words[r])
         mask = rows[r, obs_size : obs_size + num_actions]
         running[r] = advance_fork(forks[r], pairs[r, 1], rows[r, :obs_size], mask)
 
@@ -102,7 +103,8 @@ class LearnerPlayouts:
         rows = torch.zeros((number, row_size(sum(sizes))), dtype=torch.int8, device=states.device)
         running = torch.zeros(number, dtype=torch.int8, device=states.device)
         numbers = torch.arange(number, device=states.device)  # of the pairs that the forks are of
-        tables.run(fork_tables, number, states, pairs, forks, rows, *sizes, running)
+        words = states.view(torch.int64), forks.view(torch.int64)
+        tables.run(fork_tables, number, words[0], pairs, forks, words[1], rows, *sizes, running)
         while True:
             over, going = (running == 0).nonzero()[:, 0], running.nonzero()[:, 0]
             if len(over):
