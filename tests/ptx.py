@@ -51,7 +51,7 @@ class Recorder(GpuBatchEnv):
         return torch.device("cpu")
 
     def launch(self, kernel: Any, number: int, *arguments: Any) -> None:
-        stem = kernel.py_func.__name__.rpartition("_")[0].removesuffix("_cuda")
+        stem = re.sub(r"_cuda[0-9a-f]*$", "", kernel.py_func.__name__.rpartition("_")[0])
         name = stem.replace(f"_{self.game.name}_", " ").strip("_ ")
         self.launches[name] = Launch(kernel, tuple(map(typeof, (number, *arguments))))
 
@@ -186,7 +186,7 @@ def nothing() -> None:
 def main() -> None:
     """Print registers per thread, instructions, loads and stores of every kernel."""
     check_compiler()
-    by_game = {game: launches(game) for game in GAMES.values()}
+    by_game = {game: {**launches(game), **training_launches(game)} for game in GAMES.values()}
     print("| kernel |", *(f"{game.title} |" for game in by_game))
     print("| --- |", *("--- |" for _ in by_game))
     for name in next(iter(by_game.values())):

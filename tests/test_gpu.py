@@ -18,6 +18,7 @@ from card_envs.engine._buffers import row_size
 from card_envs.engine.batch import BatchEnv
 from card_envs.engine.rng import table_keys
 from card_envs.game import Game
+from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import option_sets
 
 TABLES, STEPS = 5, 12
@@ -190,6 +191,31 @@ def test_without_a_gpu_there_is_a_clear_error(game: Game) -> None:
         GpuBatchEnv(game, 2)
     with pytest.raises(ValueError, match="device: expected 'cuda' or 'cuda:0', 'cuda:1', …, got 'cpu'"):
         GpuBatchEnv(game, 2, device="cpu")
+
+
+def test_tensors_that_kernels_can_not_write_are_refused() -> None:
+    """Kernels check nothing. On CPU tensors, with kernels that are not launched."""
+    from tests import ptx
+
+    good = new_rows(TINY, 3, "cpu")
+    env = ptx.Recorder(TINY, 3, out=good)
+    assert env.obs.shape == (2, 3, TINY.rules.OBS_SIZE)
+    assert env.mask.data_ptr() == good["seen"].data_ptr() + TINY.rules.OBS_SIZE
+    wrong: list[Any] = [
+        {"obs": good["seen"]}, {"seen": good["seen"][..., : TINY.rules.OBS_SIZE]}, {"seat": good["seat"].long()},
+        {"seen": good["seen"][:, :2]}, {"seen": good["seen"].transpose(0, 1)}, {"done": None}, [good["seen"]],
+        {**good, "seat": torch.zeros((3, 3), dtype=torch.int8)}, {"rewards": good["rewards"].numpy()},
+        {"seen": torch.zeros((2, *good["seen"].shape[:0:-1]), dtype=torch.int8).transpose(1, 2)},
+    ]  # fmt: skip
+    for out in wrong:
+        with pytest.raises(ValueError, match="out: "):
+            ptx.Recorder(TINY, 3, out=out)
+    actions = torch.zeros(3, dtype=torch.int64)
+    for t in (None, -1, 2, True):
+        with pytest.raises(ValueError, match="t: expected a whole number from 0 to 1, got"):
+            env.step(actions, t)
+    with pytest.raises(ValueError, match="t: expected None, because `out` has no time steps, got 0"):
+        ptx.Recorder(TINY, 3).step(actions, 0)
 
 
 def test_bench_counts_what_a_gpu_would_do(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
