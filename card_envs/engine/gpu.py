@@ -341,7 +341,7 @@ class GpuBatchEnv(Fixed):
             return
         blocks = -(-number // THREADS)
         if SIMULATED:
-            kernel[blocks, THREADS](number, *arguments)
+            kernel[blocks, THREADS](number, *map(_shared, arguments))
         else:
             with torch.cuda.device(self.device):
                 stream = _numba_stream(torch.cuda.current_stream().cuda_stream, self.device)
@@ -395,6 +395,13 @@ def usable(device: str | torch.device) -> torch.device:
             f"device = {str(device)!r} needs numba-cuda: pip install 'card_envs[gpu]', or [gpu12] for CUDA 12"
         ) from None
     return torch.device("cuda", torch.cuda.current_device() if found.index is None else found.index)
+
+
+def _shared(argument: Any) -> Any:
+    """Return an array as the simulator's own, which it does not copy: arguments may be the same memory."""
+    from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
+
+    return FakeCUDAArray(argument) if isinstance(argument, np.ndarray) else argument
 
 
 @lru_cache(64)
