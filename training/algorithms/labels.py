@@ -121,24 +121,20 @@ class MoveLabels:
         tried = moves.scatter(1, own, 0)
         pairs = tried.scatter(1, own, tried.amax(dim=1, keepdim=True)).nonzero().contiguous()  # baselines as well
         table, action = pairs.unbind(1)
-        is_baseline = action == baseline[table]
-        sums = torch.zeros(len(pairs), dtype=torch.float64, device=pairs.device)
-        results_of_baseline = torch.zeros(len(baseline), dtype=torch.float64, device=pairs.device)
+        sums = torch.zeros(moves.shape, dtype=torch.float64, device=moves.device)
         for world in range(self.worlds):
-            states = self._drawn(tables, table[is_baseline], world, seed) if world else tables.state_bytes
-            results = self.finish(tables, states, pairs, rng)
-            results_of_baseline[table[is_baseline]] = results[is_baseline]
-            sums += results - results_of_baseline[table]
-        labels = torch.zeros(moves.shape, device=pairs.device)
-        labels[table, action] = (sums / self.worlds).float()
-        return labels
+            states = self._drawn(tables, tried.any(dim=1).nonzero()[:, 0], world, seed) if world else tables.state_bytes
+            results = torch.zeros_like(sums)
+            results[table, action] = self.finish(tables, states, pairs, rng)
+            sums += results - results.gather(1, own)
+        return (sums / self.worlds).float().masked_fill_(tried == 0, 0)
 
     def _drawn(self, tables: TensorTables, numbers: torch.Tensor, world: int, seed: int) -> torch.Tensor:
         """Return [B, itemsize] States, a drawn world at each of the tables of these numbers."""
         states, size = tables.state_bytes, tables.state_bytes.shape[1]
         keys = torch.from_numpy(table_keys(seed, np.arange(len(states)))).to(states.device)
         worlds = torch.zeros_like(states)
-        parts, number = tables.parts(numbers, DRAWS_AT_ONCE)
+        parts, number = tables.parts(numbers.contiguous(), DRAWS_AT_ONCE)
         streams = torch.zeros(number, dtype=torch.uint64, device=states.device)
         scratch = states.new_zeros((number * SCRATCH_STATES, size))
         for part in parts:
