@@ -143,7 +143,7 @@ MOST = 3  # moves to try at a table in the simulator
 @pytest.mark.mechanics
 def test_the_simulator_labels_as_the_cpu(game: Game, tmp_path: Path) -> None:
     """A thread for each table and move, in the deal itself and in a drawn world: bit by bit."""
-    states = some(positions(game), 4, seed=5)
+    states = some(positions(game), 12, seed=5)
     np.save(tmp_path / "states.npy", states.view(np.uint8))
     simulated(IN_THE_SIMULATOR.replace("MOST", str(MOST)), game.package, str(tmp_path))
     expected = labels_at(at_states(HostTables, game, states), worlds=2, most=MOST)
