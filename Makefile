@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Where torch comes without CUDA, which is gigabytes; empty, or where it can't be reached: from PyPI.
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
-.PHONY: train test quick processes slow page check bench build native npm page-static wheels docs figures release-check clean
+.PHONY: train test quick processes slow gpu page check bench build native npm page-static wheels docs figures release-check clean
 
 train: $(VENV)/train  ## train the quick-start policy, or GAME's, on all cores, measure it, say how to load it
 	$(BIN)/python -m training.train --config $(or $(GAME),quickstart) --processes 0
@@ -22,6 +22,9 @@ processes: $(VENV)/dev  ## tests that start processes which compile and train: t
 
 slow: $(VENV)/wheels  ## the long tests, with what they print; SHARE=K/5: a fifth of them, MINUTES: and no longer
 	$(BIN)/python -m pytest -n 2 -m slow -rP $(SHARE:%=--share %) $(MINUTES:%=--minutes %)
+
+gpu: $(VENV)/dev  ## the tests of a GPU; build/gpu.jsonl has a line for each as soon as it ends, also if the run is cut off
+	$(BIN)/python -u -m pytest -m gpu -n $(or $(WORKERS),auto) -v -p tests.progress --progress build/gpu.jsonl tests/test_gpu.py tests/training
 
 page: $(VENV)/dev  ## whole games clicked through on the server's page, where there is a Chromium
 	$(BIN)/python -m pytest -m slow tests/test_page*.py

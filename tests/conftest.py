@@ -182,7 +182,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Hand out scopes in the order in which they were collected."""
+    """Hand out scopes in the order in which they were collected; a GPU's tests singly: each has its own kernels."""
+    if config.option.markexpr == "gpu":
+        return None
     from xdist.scheduler import LoadScopeScheduling
 
     class ByGame(LoadScopeScheduling):

@@ -13,12 +13,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
+import numpy as np
 import torch
 from numba import cuda, typeof, types
 
+from card_envs.engine._buffers import row_size
 from card_envs.engine.gpu import GpuBatchEnv
 from card_envs.game import Game
 from card_envs.games import GAMES
+from training.algorithms.labels import MoveLabels
+from training.algorithms.playouts import LearnerPlayouts, step_forks
+from training.moves import DeviceRecorder, MoveReading
+from training.networks import CPU, Network
+from training.rollout import Backend, GumbelSampler
 
 CAPABILITIES = ((8, 0), (9, 0), (12, 0))
 NEAR = {"param", "const", "local", "shared"}
@@ -44,7 +51,7 @@ class Recorder(GpuBatchEnv):
         return torch.device("cpu")
 
     def launch(self, kernel: Any, number: int, *arguments: Any) -> None:
-        stem = kernel.py_func.__name__.rpartition("_")[0].removesuffix("_cuda")
+        stem = re.sub(r"_cuda[0-9a-f]*$", "", kernel.py_func.__name__.rpartition("_")[0])
         name = stem.replace(f"_{self.game.name}_", " ").strip("_ ")
         self.launches[name] = Launch(kernel, tuple(map(typeof, (number, *arguments))))
 
@@ -61,8 +68,25 @@ def launches(game: Game) -> dict[str, Launch]:
         env.bot_actions(bot, actions)
         env.bot_playout(bot, 1)
     env.random_playout(streams, 1)
-    env.observe_all(env.columns(game.rules.FULL_SIZE))
+    env.observe_all(torch.zeros((2, row_size(game.rules.FULL_SIZE)), dtype=torch.int8))
     return env.launches
+
+
+def training_launches(game: Game) -> dict[str, Launch]:
+    """Return the kernels of training that are not those of `GpuBatchEnv`, by name: rows of moves, labels, playouts."""
+    tables = Recorder(game, 2)
+    mask, baseline = torch.ones_like(tables.mask), torch.zeros(2, dtype=torch.int64)
+    for lookahead in (False, True):
+        recorder = DeviceRecorder(game, MoveReading(lookahead, True), 1, tables)
+        recorder.moves_at(tables.state_bytes, baseline, mask).of(slice(None))
+    MoveLabels(game, worlds=2)(tables, baseline, mask, np.random.default_rng(0))
+    actor = Network(game.input_fields, [1], game.rules.NUM_ACTIONS, 1.0)
+    playouts = LearnerPlayouts(game, Backend(CPU, Recorder, True, GumbelSampler, DeviceRecorder), actor)
+    playouts(tables, tables.state_bytes, torch.zeros((2, 2), dtype=torch.int64), np.random.default_rng(0))
+    sizes, bytes_ = (game.rules.OBS_SIZE, game.rules.NUM_ACTIONS), torch.zeros(2, dtype=torch.int8)
+    rows = torch.zeros((2, row_size(sum(sizes))), dtype=torch.int8)
+    tables.run(step_forks, 2, tables.state_bytes, baseline, rows, *sizes, bytes_)
+    return {name: launch for name, launch in tables.launches.items() if name not in launches(game)}
 
 
 def compiled(launch: Launch, capability: tuple[int, int]) -> str:
@@ -162,7 +186,7 @@ def nothing() -> None:
 def main() -> None:
     """Print registers per thread, instructions, loads and stores of every kernel."""
     check_compiler()
-    by_game = {game: launches(game) for game in GAMES.values()}
+    by_game = {game: {**launches(game), **training_launches(game)} for game in GAMES.values()}
     print("| kernel |", *(f"{game.title} |" for game in by_game))
     print("| --- |", *("--- |" for _ in by_game))
     for name in next(iter(by_game.values())):

@@ -633,7 +633,7 @@ def next_move(state: State) -> int:
 
 
 def test_wrong_loops_are_refused() -> None:
-    with pytest.raises(TypeError, match="step_tables calls play: specialize it for a game"):
+    with pytest.raises(TypeError, match="step_table calls play: specialize it for a game"):
         specialize(kernels.step_tables)
     with pytest.raises(TypeError, match="bot_actions calls bot_move: specialize it for a bot"):
         specialize(kernels.bot_actions, HIGH_CARD)

@@ -14,9 +14,11 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from card_envs.engine._buffers import row_size
 from card_envs.engine.batch import BatchEnv
 from card_envs.engine.rng import table_keys
 from card_envs.game import Game
+from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import option_sets
 
 TABLES, STEPS = 5, 12
@@ -32,10 +34,12 @@ from card_envs.engine._legality import IllegalMove
 package, options, tables, steps, skip_forced, path = json.loads(sys.argv[1])
 gpu.THREADS = 4  # two blocks, the last not full
 GAME = importlib.import_module(package).GAME
-from tests.test_gpu import played
-env = gpu.GpuBatchEnv(GAME, tables, 3, options=options, skip_forced=skip_forced)
-np.savez(path, **played(env, steps))
+from tests.test_gpu import new_rows, played
+settings = {"options": options, "skip_forced": skip_forced}
+out = new_rows(GAME, tables, "cpu") if skip_forced else None
+np.savez(path, **played(gpu.GpuBatchEnv(GAME, tables, 3, out=out, **settings), steps))
 
+env = gpu.GpuBatchEnv(GAME, tables, 3, **settings)
 wrong = env.mask.argmax(1)
 wrong[2] = -7
 before = env.read_states()
@@ -64,12 +68,25 @@ except IllegalMove as error:
 """
 
 
-def of_all_options(kind: type[Any], game: Game, num_tables: int, skip_forced: bool) -> Any:
-    """About that many tables, some under each of the options: a State carries its own."""
+def new_rows(game: Game, num_tables: int, device: Any) -> dict[str, torch.Tensor]:
+    """`out` with two time steps, and rows of whole 16 bytes."""
+    sizes = {"seen": row_size(game.rules.OBS_SIZE + game.rules.NUM_ACTIONS), "rewards": game.rules.NUM_SEATS}
+    kinds = {"seen": torch.int8, "seat": torch.int8, "rewards": torch.float32, "done": torch.bool}
+    shapes = {name: (2, num_tables, *([sizes[name]] if name in sizes else [])) for name in kinds}
+    return {name: torch.zeros(shapes[name], dtype=kind, device=device) for name, kind in kinds.items()}
+
+
+def of_all_options(kind: type[Any], game: Game, num_tables: int, skip_forced: bool, device: str) -> Any:
+    """About that many tables, some under each of the options: a State carries its own.
+
+    Those of a GPU write into rows of the caller's with `skip_forced`, else into columns of their own.
+    """
     sets = option_sets(game)
     each = max(1, num_tables // len(sets))
     dealt = [BatchEnv(game, each, 3, options=options) for options in sets]
-    env = kind(game, each * len(sets), 3, skip_forced=skip_forced)
+    number = each * len(sets)
+    out = new_rows(game, number, device) if skip_forced and kind is not BatchEnv else None
+    env = kind(game, number, 3, skip_forced=skip_forced, out=out)
     states = np.concatenate([one.states for one in dealt])
     if kind is BatchEnv:
         env.states[:] = states
@@ -83,9 +100,10 @@ def played(env: Any, steps: int) -> dict[str, NDArray[Any]]:
     """Every field and State after each of `steps` steps, random and greedy in turn, on NumPy arrays or tensors."""
     is_tensor = isinstance(env.obs, torch.Tensor)
     rules, number = env.game.rules, env.num_tables
+    times: tuple[int | None, ...] = (0, 1) if env.seat.ndim == 2 else (None,)
     streams: Any = table_keys(5, np.arange(number))
     actions: Any = np.zeros(number, np.int64)
-    full: Any = np.zeros((number, rules.FULL_SIZE), np.int8)
+    full: Any = np.zeros((number, rules.FULL_SIZE if times == (None,) else row_size(rules.FULL_SIZE)), np.int8)
     if is_tensor:
         streams, actions, full = (torch.from_numpy(array).to(env.device) for array in (streams, actions, full))
     found: dict[str, list[NDArray[Any]]] = {}
@@ -95,31 +113,33 @@ def played(env: Any, steps: int) -> dict[str, NDArray[Any]]:
             copied = array.cpu().numpy() if isinstance(array, torch.Tensor) else array
             found.setdefault(name, []).append(np.array(copied))
 
-    def note_all() -> None:
+    def note_all(t: int | None) -> None:
         states = env.read_states() if is_tensor else env.states
-        note(**{name: getattr(env, name) for name in FIELDS}, **{f"state_{n}": states[n] for n in states.dtype.names})
+        shown = {name: getattr(env, name) if t is None else getattr(env, name)[t] for name in FIELDS}
+        note(**shown, **{f"state_{n}": states[n] for n in states.dtype.names})
 
-    note_all()
+    note_all(times[0])
     for step in range(steps):
         if step % 2:
             env.bot_actions("greedy", actions)
         else:
             env.random_actions(streams, actions)
         env.observe_all(full)
-        note(actions=actions, full=full, streams=streams)
-        env.step(actions)
-        note_all()
+        note(actions=actions, full=full[:, : rules.FULL_SIZE], streams=streams)
+        t = times[(step + 1) % len(times)]
+        env.step(actions, t)
+        note_all(t)
     note(ended=env.random_playout(streams, 40), of_bot=env.bot_playout("trivial", 40))
-    env.observe()
-    note_all()
+    env.observe(times[0])
+    note_all(times[0])
     return {name: np.array(arrays) for name, arrays in found.items()}
 
 
-def assert_plays_as_the_cpu(kind: type[Any], game: Game, num_tables: int, steps: int) -> None:
+def assert_plays_as_the_cpu(kind: type[Any], game: Game, num_tables: int, steps: int, device: str) -> None:
     """Compare all fields and States of another kind of batch, bit by bit, under all options."""
     for skip_forced in (False, True):
         expected, found = (
-            played(of_all_options(batch, game, num_tables, skip_forced), steps) for batch in (BatchEnv, kind)
+            played(of_all_options(batch, game, num_tables, skip_forced, device), steps) for batch in (BatchEnv, kind)
         )
         for name, array in expected.items():
             np.testing.assert_array_equal(found[name], array, err_msg=name)
@@ -159,7 +179,7 @@ def test_a_gpu_plays_as_the_cpu(game: Game) -> None:
     """One test a game, for its kernels compile for a minute."""
     from card_envs.engine.gpu import GpuBatchEnv
 
-    assert_plays_as_the_cpu(GpuBatchEnv, game, 20_000, 100)
+    assert_plays_as_the_cpu(GpuBatchEnv, game, 20_000, 100, "cuda")
 
 
 def test_without_a_gpu_there_is_a_clear_error(game: Game) -> None:
@@ -171,6 +191,31 @@ def test_without_a_gpu_there_is_a_clear_error(game: Game) -> None:
         GpuBatchEnv(game, 2)
     with pytest.raises(ValueError, match="device: expected 'cuda' or 'cuda:0', 'cuda:1', …, got 'cpu'"):
         GpuBatchEnv(game, 2, device="cpu")
+
+
+def test_tensors_that_kernels_can_not_write_are_refused() -> None:
+    """Kernels check nothing. On CPU tensors, with kernels that are not launched."""
+    from tests import ptx
+
+    good = new_rows(TINY, 3, "cpu")
+    env = ptx.Recorder(TINY, 3, out=good)
+    assert env.obs.shape == (2, 3, TINY.rules.OBS_SIZE)
+    assert env.mask.data_ptr() == good["seen"].data_ptr() + TINY.rules.OBS_SIZE
+    wrong: list[Any] = [
+        {"obs": good["seen"]}, {"seen": good["seen"][..., : TINY.rules.OBS_SIZE]}, {"seat": good["seat"].long()},
+        {"seen": good["seen"][:, :2]}, {"seen": good["seen"].transpose(0, 1)}, {"done": None}, [good["seen"]],
+        {**good, "seat": torch.zeros((3, 3), dtype=torch.int8)}, {"rewards": good["rewards"].numpy()},
+        {"seen": torch.zeros((2, *good["seen"].shape[:0:-1]), dtype=torch.int8).transpose(1, 2)},
+    ]  # fmt: skip
+    for out in wrong:
+        with pytest.raises(ValueError, match="out: "):
+            ptx.Recorder(TINY, 3, out=out)
+    actions = torch.zeros(3, dtype=torch.int64)
+    for t in (None, -1, 2, True):
+        with pytest.raises(ValueError, match="t: expected a whole number from 0 to 1, got"):
+            env.step(actions, t)
+    with pytest.raises(ValueError, match="t: expected None, because `out` has no time steps, got 0"):
+        ptx.Recorder(TINY, 3).step(actions, 0)
 
 
 def test_bench_counts_what_a_gpu_would_do(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import llvmlite.binding as llvm
+import numpy as np
 import pytest
 from numba import typeof
 
@@ -22,8 +23,14 @@ from card_envs.testing.referee import facts_of
 from tests.conftest import games_under_test, positions, some
 from tests.ptx_as_c import built, launch
 from tests.test_gpu import assert_plays_as_the_cpu
+from tests.training.conftest import TENSORS
+from tests.training.test_advantages import at_states, labels_at
 from tests.training.test_moves import READINGS, assert_the_cpus, written
+from training.algorithms.labels import finish_by_greedy
+from training.algorithms.playouts import LearnerPlayouts
 from training.moves import MoveReading
+from training.networks import Network
+from training.tables import HostTables
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 from tests import ptx
@@ -103,12 +110,24 @@ def test_a_step_needs_no_stack_no_call_and_no_double(game: Game, capability: tup
 @pytest.mark.slow
 def test_all_kernels_compile(game: Game) -> None:
     """For one GPU, and as tightly; only a bot that weighs chances may count in doubles."""
-    assert len(launches_of(game)) == 12
+    assert len(launches_of(game)) == 11
     for name, recorded in launches_of(game).items():
         found = ptx.figures(ptx.compiled(recorded, (9, 0)), (9, 0))
         assert found.local == found.calls == 0, name
         assert found.doubles == 0 or facts_of(game).COUNTING, name
         assert found.stack <= 0 and found.constants < 1 << 16, name
+
+
+@pytest.mark.slow
+def test_the_kernels_of_training_compile(game: Game) -> None:
+    """A program whose constants exceed 65,536 bytes can't be loaded; those that run most often need no stack."""
+    found = ptx.training_launches(game)
+    assert len(found) == 10
+    for name, recorded in found.items():
+        cost = ptx.figures(ptx.compiled(recorded, (9, 0)), (9, 0))
+        assert cost.local == cost.calls == 0 and cost.constants < 1 << 16, name
+        if name.split()[0] in ("write_after", "try_pairs", "fork_tables", "step_forks"):
+            assert cost.stack <= 0 and cost.registers <= OCCUPANCY, name
 
 
 class RunAsC(ptx.Recorder):
@@ -132,7 +151,7 @@ LIBRARIES: dict[tuple[str, tuple[Any, ...]], CDLL] = {}
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")
 def test_ptx_run_as_c_plays_as_the_cpu(game: Game, tmp_path: Path) -> None:
     RunAsC.folder = tmp_path
-    assert_plays_as_the_cpu(RunAsC, game, 2_000, 150)
+    assert_plays_as_the_cpu(RunAsC, game, 2_000, 150, "cpu")
 
 
 @pytest.mark.slow
@@ -142,3 +161,16 @@ def test_ptx_run_as_c_writes_the_rows_of_the_cpu(game: Game, reading: MoveReadin
     RunAsC.folder = tmp_path
     states = some(positions(game), 200, seed=4)
     assert_the_cpus(written(RunAsC, game, states, reading, 500), game, states, reading)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")
+def test_ptx_run_as_c_labels_as_the_cpu(game: Game, tmp_path: Path) -> None:
+    """`greedy` plays the tried moves to the end, and the learner does."""
+    RunAsC.folder = tmp_path
+    states = some(positions(game), 100, seed=7)
+    actor = Network(game.input_fields, [8], game.rules.NUM_ACTIONS, 1.0)
+    for finish in (finish_by_greedy, LearnerPlayouts(game, TENSORS, actor)):
+        found, expected = (labels_at(at_states(kind, game, states), finish=finish) for kind in (RunAsC, HostTables))
+        np.testing.assert_array_equal(found, expected)
+        assert expected.any()

@@ -20,6 +20,7 @@ from tests.test_doors import buffers_but
 from tests.test_engine import BUFFERS
 
 B, T = 6, 5
+SEEN = ("obs", "mask")
 
 
 def out_of(game: Game, names: tuple[str, ...] = BUFFERS, tables: int = B) -> dict[str, Any]:
@@ -36,7 +37,7 @@ def in_step(game: Game, out: dict[str, Any], steps: int, tables: int = B, **argu
     for number in range(steps):
         t = number % T
         for name in BUFFERS:
-            shown = out[name][t] if name in out else getattr(env, name)
+            shown = getattr(env, name)[t] if name in out or ("seen" in out and name in SEEN) else getattr(env, name)
             if number or name not in ("rewards", "done"):
                 assert np.array_equal(shown, getattr(plain, name)), (name, number)
         before = {name: array.copy() for name, array in out.items()}
@@ -60,6 +61,37 @@ def test_out_gets_what_the_own_buffers_get(game: Game, skip_forced: bool) -> Non
         for name in names:
             assert np.shares_memory(getattr(env, name), out[name])
             assert not (out[name] == 99).all(axis=tuple(range(1, out[name].ndim))).any()
+
+
+@pytest.mark.mechanics
+@pytest.mark.parametrize("padding", [0, 3])
+def test_a_row_holds_observation_and_mask(game: Game, padding: int) -> None:
+    """Side by side, and nothing is written behind them; copies have rows of their own."""
+    size = game.rules.OBS_SIZE + game.rules.NUM_ACTIONS
+    rows = np.full((T, B, size + padding), 99, np.int8)
+    env = in_step(game, {"seen": rows, **out_of(game, ("seat", "done"))}, 40, skip_forced=True)
+    np.testing.assert_array_equal(rows[..., :size], np.concatenate([env.obs, env.mask], axis=2))
+    assert (rows[..., size:] == 99).all() and not (rows[..., :size] == 99).all(axis=2).any()
+    assert np.shares_memory(env.obs, rows)
+    twin = pickle.loads(pickle.dumps(env))
+    kept = rows.copy()
+    twin.step(twin.mask[0].argmax(axis=1), 1)  # 40 steps end at [0]
+    assert np.array_equal(rows, kept) and not np.array_equal(twin.obs[1], env.obs[1])
+
+
+def test_a_row_is_wide_enough_and_takes_the_place_of_both() -> None:
+    size = TINY.rules.OBS_SIZE + TINY.rules.NUM_ACTIONS
+    with pytest.raises(ValueError, match=f"out: seen: expected a contiguous, .* with shape \\({T}, {B}, {size}\\)"):
+        BatchEnv(TINY, B, out={"seen": np.zeros((T, B, size - 1), np.int8)})
+    with pytest.raises(ValueError, match="out: seen holds obs and mask: expected either it or them"):
+        BatchEnv(TINY, B, out={"seen": np.zeros((T, B, size), np.int8), **out_of(TINY, ("mask",))})
+
+
+def test_own_buffers_begin_at_lines_of_the_cache() -> None:
+    """JAX takes memory without a copy only if it does."""
+    for tables in (1, 3, 1000):
+        env = BatchEnv(TINY, tables)
+        assert all(getattr(env, name).ctypes.data % 64 == 0 and getattr(env, name).flags.carray for name in BUFFERS)
 
 
 @pytest.mark.mechanics

@@ -87,7 +87,7 @@ class Config(BaseModel):
     device: str = setting(
         "cpu",
         "where tables are and networks learn: cpu, cuda (of torchrun's processes: one GPU each) or cuda:1",
-        ("ppo",),
+        NETWORKS,
         pattern=r"^(cpu|cuda(:\d+)?)$",
     )
     bf16: bool | None = setting(
@@ -163,6 +163,12 @@ class Config(BaseModel):
         ("advantages",),
         ge=1,
         le=1000,
+    )
+    advantage_player: Literal["greedy", "learner"] = setting(
+        "greedy",
+        "who plays each tried move's deal to its end in all seats: greedy, or the network as it has learned so far, "
+        "whose moves are drawn",
+        ("advantages",),
     )
     advantage_stride: int = setting(
         1,

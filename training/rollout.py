@@ -13,22 +13,22 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from card_envs.compiling import specialize
+from card_envs.engine._buffers import row_size
 from card_envs.engine.rng import table_keys
-from card_envs.game import Game, Int8s, Int64s
+from card_envs.game import Game, Int8s
 
 from .checkpoint import Memory, into_stream
 from .config import Config
-from .moves import DeviceRecorder, HostMoves, HostRecorder, MoveReading, MoveSource
+from .moves import DeviceRecorder, HostRecorder, MoveReading, MoveSource
 from .networks import CPU, ActorNetwork, Inputs, Observations
 from .tables import EpisodeLog, HostTables, TensorTables
 
 LEARNER, POOL, GREEDY = range(3)  # players of a seat
 Players: TypeAlias = list[tuple[ActorNetwork, int]]  # networks and the seats that they have: LEARNER, then POOL
-# Labels [B, A] of the legal moves of states [B], from baseline actions [B], the moves to label [B, A] and a stream.
-Labels: TypeAlias = Callable[[NDArray[Any], Int64s, Int8s, np.random.Generator], NDArray[np.float32]]
+# Labels [B, A] of moves at tables, from baseline actions [B], the moves to label [B, A] and a stream.
+Labels: TypeAlias = Callable[[TensorTables, torch.Tensor, torch.Tensor, np.random.Generator], torch.Tensor]
 
 
 class Moment(NamedTuple):
@@ -62,12 +62,13 @@ class CompiledSampler:
 
     def decide(self, players: Players, inputs: Inputs, moment: Moment) -> None:
         mask, mover, actions, log_probs = (tensor.numpy() for tensor in moment)
+        rows, start = inputs.seen.obs.numpy(), inputs.seen.size - mask.shape[1]
         for network, player in players:
             tables = np.flatnonzero(mover == player)
             if len(tables):
                 logits = network.logits(inputs, torch.from_numpy(tables)).numpy()
                 draws = self.rng.random(len(tables), np.float32)
-                specialize(_draw_actions)(logits, mask, tables, draws, actions, log_probs)
+                specialize(_draw_actions)(logits, rows, start, tables, draws, actions, log_probs)
 
 
 class GumbelSampler:
@@ -92,22 +93,27 @@ class GumbelSampler:
         actions.copy_(torch.where(mover == GREEDY, actions, drawn))
 
 
-def _draw_actions(logits: Any, mask: Any, tables: Any, draws: Any, actions: Any, log_probs: Any) -> None:
-    """Draw a legal action for each of these tables from its softmax, by the inverse of its distribution function."""
+def _draw_actions(
+    logits: Any, rows: Any, start: int, tables: Any, draws: Any, actions: Any, log_probs: Any
+) -> None:  # fmt: skip
+    """Draw a legal action for each of these tables from its softmax, by the inverse of its distribution function.
+
+    The mask of a table lies in its row from `start` on.
+    """
     for i in range(len(tables)):
         table = tables[i]
         highest = np.float32(-np.inf)
-        for a in range(mask.shape[1]):
-            if mask[table, a] and logits[i, a] > highest:
+        for a in range(logits.shape[1]):
+            if rows[table, start + a] and logits[i, a] > highest:
                 highest = logits[i, a]
         total = np.float32(0)
-        for a in range(mask.shape[1]):
-            if mask[table, a]:
+        for a in range(logits.shape[1]):
+            if rows[table, start + a]:
                 total += np.exp(logits[i, a] - highest)
         left = draws[i] * total
         chosen = 0
-        for a in range(mask.shape[1]):
-            if mask[table, a]:
+        for a in range(logits.shape[1]):
+            if rows[table, start + a]:
                 chosen = a  # the last legal one where rounding leaves a rest
                 left -= np.exp(logits[i, a] - highest)
                 if left < 0:
@@ -171,8 +177,9 @@ class Rollout:
     turns. `learned` marks the learner's own decisions with a choice; of these, with labels, one in `advantage_stride`.
 
     Attributes:
-        obs, mask: [T, B, …] int8, before the decision; `seen` [T, B, D + A] has them side by side, as the actor reads.
-        full: [T, B, FULL_SIZE] int8, what a critic reads; FULL_SIZE is 0 where there is none.
+        obs, mask: [T, B, …] int8, before the decision; `seen` [T, B, W] has them side by side, as the actor reads.
+        full: [T, B, W] int8, what a critic reads; W is 0 where there is none. Rows end with zeros, so that they begin
+            at multiples of 16 bytes.
         seat, actions, log_probs, learned: [T, B].
         baseline: [T, B] the baseline action: what `greedy` would play.
         rewards: [T, B, S] float32, in points; done: [T, B].
@@ -193,30 +200,39 @@ class Rollout:
             options: of the game.
             seed: of deals and draws.
             backend: what differs between devices.
-            label: gives the labels to learn from, where it is not the rewards that teach a critic; on the CPU alone.
+            label: gives the labels to learn from, where it is not the rewards that teach a critic.
         """
         rules = game.rules
         self.game, self.config, self.backend, self.label = game, config, backend, label
         deals = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> np.uint64(1))
-        self.tables = backend.tables(game, config.num_envs, deals, options=options, skip_forced=True)
-        self.episodes = EpisodeLog(self.tables, table_keys(deals, np.arange(config.num_envs)))
         self.rng = np.random.default_rng(seed)
         players = players_of(game, config)
         self.players = torch.from_numpy(players).to(backend.device)
         of_pool = slice(int((players == POOL).any(axis=1).sum()))  # they are the first
         self.sampler = backend.sampler(self.rng, of_pool, backend.device)
 
-        def zeros(*size: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-            return torch.zeros((config.num_steps, config.num_envs, *size), dtype=dtype, device=backend.device)
+        def zeros(*size: int, dtype: torch.dtype = torch.float32, more: int = 0) -> torch.Tensor:
+            shape = config.num_steps + more, config.num_envs, *size
+            return torch.zeros(shape, dtype=dtype, device=backend.device)
 
-        self.seen = zeros(rules.OBS_SIZE + rules.NUM_ACTIONS, dtype=torch.int8)
-        self.obs, self.mask = self.seen[..., : rules.OBS_SIZE], self.seen[..., rules.OBS_SIZE :]
-        self.full = zeros(rules.FULL_SIZE if label is None else 0, dtype=torch.int8)
-        self._full_now = self.tables.columns(rules.FULL_SIZE)
-        self.seat = zeros(dtype=torch.int8)
+        start, self._seen_size = rules.OBS_SIZE, rules.OBS_SIZE + rules.NUM_ACTIONS
+        # The tables write here, step t to [t + 1]; [0] is what they show before.
+        out = {
+            "seen": zeros(row_size(self._seen_size), dtype=torch.int8, more=1),
+            "seat": zeros(dtype=torch.int8, more=1),
+            "rewards": zeros(rules.NUM_SEATS, more=1),
+            "done": zeros(dtype=torch.bool, more=1),
+        }
+        self.tables = backend.tables(game, config.num_envs, deals, options=options, skip_forced=True, out=out)
+        self.episodes = EpisodeLog(self.tables, table_keys(deals, np.arange(config.num_envs)))
+        self.seen, self.seat = out["seen"][:-1], out["seat"][:-1]
+        self.rewards, self.done = out["rewards"][1:], out["done"][1:]
+        self.obs, self.mask = self.seen[..., :start], self.seen[..., start : self._seen_size]
+        full_size = row_size(rules.FULL_SIZE)
+        self.full = zeros(full_size if label is None else 0, dtype=torch.int8)
+        self._full_now = torch.zeros((config.num_envs, full_size), dtype=torch.int8, device=backend.device)
         self.actions, self.baseline = zeros(dtype=torch.int64), zeros(dtype=torch.int64)
-        self.log_probs, self.rewards = zeros(), zeros(rules.NUM_SEATS)
-        self.learned, self.done = zeros(dtype=torch.bool), zeros(dtype=torch.bool)
+        self.log_probs, self.learned = zeros(), zeros(dtype=torch.bool)
         self.labels = zeros(0 if label is None else rules.NUM_ACTIONS)
         self.steps: list[Observations] = []
         self.after: MoveSource | None = None
@@ -237,49 +253,49 @@ class Rollout:
         reading, recorder = reading_of([network for network, _ in networks]), None
         if reading is not None:
             recorder = self.backend.recorder(self.game, reading, len(self.seen), tables)
-        self.steps = [Observations(seen, self.backend.dense) for seen in self.seen]
+        self.steps = [Observations(seen, self.backend.dense, size=self._seen_size) for seen in self.seen]
         self.episodes.make_room(len(self.seen))
+        tables.observe(0)
         for t in range(len(self.seen)):
-            self.obs[t], self.mask[t], self.seat[t] = tables.obs, tables.mask, tables.seat
+            mask = self.mask[t]
             tables.bot_actions("greedy", self.baseline[t])
             self.actions[t] = self.baseline[t]
-            mover = self.players.gather(1, tables.seat.long()[:, None])[:, 0]
+            mover = self.players.gather(1, self.seat[t].long()[:, None])[:, 0]
             if opponent is None:
                 mover.masked_fill_(mover == POOL, LEARNER)
-            self.learned[t] = (mover == LEARNER) & (tables.mask.sum(dim=1, dtype=torch.int32) > 1)
-            after = None if recorder is None else recorder.step(mover != GREEDY, self.baseline[t])
+            self.learned[t] = (mover == LEARNER) & (mask.sum(dim=1, dtype=torch.int32) > 1)
+            after = None if recorder is None else recorder.step(mover != GREEDY, self.baseline[t], mask)
             if self.label is None:
-                tables.observe_all(self._full_now)
-                self.full[t] = self._full_now
+                tables.observe_all(self.full[t])
             else:
                 self._label(t, after if reading is not None and reading.lookahead else None)
             inputs = Inputs(self.steps[t], after)
-            self.sampler.decide(networks, inputs, Moment(tables.mask, mover, self.actions[t], self.log_probs[t]))
-            tables.step(self.actions[t])
-            self.episodes.record(self.actions[t])
-            self.rewards[t], self.done[t] = tables.rewards, tables.done
+            self.sampler.decide(networks, inputs, Moment(mask, mover, self.actions[t], self.log_probs[t]))
+            tables.step(self.actions[t], t + 1)
+            self.episodes.record(self.actions[t], self.done[t])
         tables.check()
         self.after = None if recorder is None else recorder.all(self.baseline, self.mask)
 
     def _label(self, t: int, merged: MoveSource | None) -> None:
         """Label moves of the decisions to learn from; where moves with the same afterstate are merged, one of them."""
         assert self.label is not None
-        learned = self.learned[t].numpy()
+        learned = self.learned[t]
         if self.config.advantage_stride > 1:
-            learned &= self.rng.random(len(learned)) < 1 / self.config.advantage_stride
-        moves = np.where(learned[:, None], self.mask[t].numpy(), np.int8(0))
+            chosen = self.rng.random(len(learned)) < 1 / self.config.advantage_stride
+            learned &= torch.from_numpy(chosen).to(learned.device)
+        moves = self.mask[t] * learned[:, None]
         if merged is not None:
-            assert isinstance(merged, HostMoves)
-            moves &= merged.after.shown(moves.shape[1])
-        self.labels[t] = torch.from_numpy(self.label(_states(self.tables), self.baseline[t].numpy(), moves, self.rng))
+            moves &= merged.shown()
+        self.labels[t] = self.label(self.tables, self.baseline[t], moves, self.rng)
 
     def inputs(self) -> Inputs:
         """Return what actors read of all T * B decisions."""
-        return Inputs(Observations(self.seen.flatten(0, 1), self.backend.dense, self.steps), self.after)
+        seen = Observations(self.seen.flatten(0, 1), self.backend.dense, self.steps, self._seen_size)
+        return Inputs(seen, self.after)
 
     def full_states(self) -> Observations:
         """Return what critics read of all T * B decisions."""
-        return Observations(self.full.flatten(0, 1), self.backend.dense)
+        return Observations(self.full.flatten(0, 1), self.backend.dense, size=self.game.rules.FULL_SIZE)
 
     def last_full_states(self) -> Observations:
         """Return [B * S] the full state of each table now, seen from each of its seats."""
@@ -287,7 +303,7 @@ class Rollout:
         for seat in range(full.shape[1]):
             self.tables.observe_all(self._full_now, seat)
             full[:, seat] = self._full_now
-        return Observations(full.flatten(0, 1), self.backend.dense)
+        return Observations(full.flatten(0, 1), self.backend.dense, size=self.game.rules.FULL_SIZE)
 
     def margin_over(self, player: int) -> float:
         """Return points an episode that the learner took from POOL or GREEDY, or nan where none ended."""
@@ -308,12 +324,6 @@ class Rollout:
         arrays, facts = memory
         self.episodes.restore(arrays)
         into_stream(self.rng, facts, "rng")
-
-
-def _states(tables: TensorTables) -> NDArray[Any]:
-    """Return the states [B] themselves, which only tables on the CPU can give."""
-    assert isinstance(tables, HostTables)
-    return tables.env.states
 
 
 def reading_of(networks: list[ActorNetwork]) -> MoveReading | None:

@@ -7,6 +7,7 @@ arise in play.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,8 +23,21 @@ from card_envs.game import Game, Int64s, UInt64s
 from .checkpoint import Arrays
 
 
+def copy_words(source: Int64s, target: Int64s) -> None:
+    """Copy a State, as the words [W] that it consists of.
+
+    Where an array of States is assigned to, a GPU's thread would first load the whole of it into registers.
+    """
+    for w in range(source.shape[0]):
+        target[w] = source[w]
+
+
 class TensorTables(Protocol):
-    """B tables as tensors of one device: `HostTables`, or `GpuBatchEnv`, which documents the same members."""
+    """B tables as tensors of one device: `HostTables`, or `GpuBatchEnv`, which documents the same members.
+
+    With `out`, whose `seen`, `seat`, `rewards` and `done` have T time steps, they have them as well, and `observe` and
+    `step` write to one of them.
+    """
 
     game: Game
     skip_forced: bool
@@ -35,8 +49,12 @@ class TensorTables(Protocol):
 
     @property
     def streams(self) -> torch.Tensor: ...
-    def columns(self, size: int) -> torch.Tensor: ...
-    def step(self, actions: torch.Tensor) -> None: ...
+    @property
+    def state_bytes(self) -> torch.Tensor: ...
+    def run(self, loop: Any, number: int, *arguments: Any, bot: str = "") -> None: ...
+    def parts(self, rows: torch.Tensor, most: int) -> tuple[Sequence[torch.Tensor], int]: ...
+    def observe(self, t: int | None = None) -> None: ...
+    def step(self, actions: torch.Tensor, t: int | None = None) -> None: ...
     def check(self) -> None: ...
     def bot_actions(self, bot: str, actions: torch.Tensor) -> None: ...
     def observe_all(self, full: torch.Tensor, seat: int | None = None) -> None: ...
@@ -47,21 +65,41 @@ class TensorTables(Protocol):
 class HostTables:
     """`BatchEnv` as tensors that share its memory."""
 
-    def __init__(self, game: Game, num_tables: int, seed: int, **options: Any) -> None:
+    def __init__(
+        self, game: Game, num_tables: int, seed: int, out: Mapping[str, torch.Tensor] | None = None, **options: Any
+    ) -> None:
         """Deal every table; for the arguments see `BatchEnv`."""
-        self.env = env = BatchEnv(game, num_tables, seed, **options)
+        given = {name: tensor.numpy() for name, tensor in (out or {}).items()}
+        self.env = env = BatchEnv(game, num_tables, seed, out=given, **options)
         self.game = game
         self.skip_forced = env.skip_forced
+        self._first = 0 if given else None
         self.obs, self.mask, self.seat, self.rewards, self.done = (
             torch.from_numpy(array) for array in (env.obs, env.mask, env.seat, env.rewards, env.done)
         )
         self.streams = torch.from_numpy(env.states["rng"].view(np.int64))
 
-    def columns(self, size: int) -> torch.Tensor:
-        return torch.zeros((len(self.obs), size), dtype=torch.int8)
+    @property
+    def state_bytes(self) -> torch.Tensor:
+        return torch.from_numpy(self.env.states.view(np.uint8)).view(len(self.env.states), -1)
 
-    def step(self, actions: torch.Tensor) -> None:
-        self.env.step(actions.numpy())
+    def run(self, loop: Any, number: int, *arguments: Any, bot: str = "") -> None:
+        specialize(loop, self.game, bot)(0, number, *map(self._argument, arguments))
+
+    def _argument(self, value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
+        array = value.numpy()
+        return array.reshape(-1).view(self.game.rules.STATE) if array.dtype == np.uint8 else array
+
+    def parts(self, rows: torch.Tensor, most: int) -> tuple[Sequence[torch.Tensor], int]:
+        return [rows], 1
+
+    def observe(self, t: int | None = None) -> None:
+        self.env.observe(t)
+
+    def step(self, actions: torch.Tensor, t: int | None = None) -> None:
+        self.env.step(actions.numpy(), t)
 
     def check(self) -> None:
         """Do nothing: `step` has checked."""
@@ -81,7 +119,7 @@ class HostTables:
 
     def write_states(self, states: NDArray[Any]) -> None:
         self.env.states[:] = states
-        self.env.observe()
+        self.env.observe(self._first)
 
 
 class EpisodeLog:
@@ -107,9 +145,9 @@ class EpisodeLog:
         if missing > 0:
             self._moves = torch.cat([self._moves, self._moves.new_zeros((missing, self._moves.shape[1]))])
 
-    def record(self, actions: torch.Tensor) -> None:
-        """Remember what has just been played at all tables; ended episodes are forgotten."""
-        done, streams = self.tables.done, self.tables.streams
+    def record(self, actions: torch.Tensor, done: torch.Tensor) -> None:
+        """Remember what has just been played at all tables [B]; episodes that are `done` [B] are forgotten."""
+        streams = self.tables.streams
         self._moves.scatter_(0, self._lengths[None], actions[None].short())
         self._lengths = (self._lengths + 1).masked_fill_(done, 0)
         self._dealt_from = torch.where(done, self._keys, self._dealt_from)

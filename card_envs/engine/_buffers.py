@@ -6,6 +6,7 @@ Every error is a ValueError that names the argument, what was expected and what 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +19,8 @@ from card_envs.game import Game
 INT8, INT64, UINT64, FLOAT32 = (np.dtype(kind) for kind in (np.int8, np.int64, np.uint64, np.float32))
 
 MAX_TABLES = 1 << 40
+ALIGNMENT = 64  # bytes: a line of the processor's cache, and what JAX asks of memory that it shares
+ROW_BYTES = 16  # which a GPU reads at once
 
 
 def checked(
@@ -51,7 +54,40 @@ def for_loops(array: NDArray[Any]) -> NDArray[Any]:
     return array if array.flags.carray else array.copy()
 
 
+def zeros(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """Return a C-contiguous array of zeros that begins at a multiple of ALIGNMENT."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    memory = np.zeros(size + ALIGNMENT, np.uint8)  # untouched memory costs nothing
+    start = -memory.ctypes.data % ALIGNMENT
+    return memory[start : start + size].view(dtype).reshape(shape)
+
+
+def row_size(entries: int) -> int:
+    """Return the bytes of a row of that many int8 entries with its padding: a multiple of ROW_BYTES."""
+    return -(-entries // ROW_BYTES) * ROW_BYTES
+
+
+def with_padding(shape: tuple[int, ...], array: Any) -> tuple[int, ...]:
+    """Return the shape with the last size of an array's, if the array's rows are longer."""
+    size = int(array.shape[-1]) if getattr(array, "ndim", 0) else 0
+    return (*shape[:-1], max(shape[-1], size))
+
+
 Kinds = dict[str, tuple[tuple[int, ...], type[np.generic]]]  # shape and dtype by the name of the array
+SEEN = "seen"  # the name of rows that hold observation and mask side by side, and may have padding
+
+
+def buffer_kinds(game: Game, num_tables: int) -> Kinds:
+    """Return the buffers that a batch of tables writes."""
+    rules = game.rules
+    return {
+        SEEN: ((num_tables, rules.OBS_SIZE + rules.NUM_ACTIONS), np.int8),
+        "obs": ((num_tables, rules.OBS_SIZE), np.int8),
+        "mask": ((num_tables, rules.NUM_ACTIONS), np.int8),
+        "seat": ((num_tables,), np.int8),
+        "rewards": ((num_tables, rules.NUM_SEATS), np.float32),
+        "done": ((num_tables,), np.bool_),
+    }
 
 
 def checked_out(out: object, kinds: Kinds) -> dict[str, NDArray[Any]]:
@@ -65,11 +101,20 @@ def checked_out(out: object, kinds: Kinds) -> dict[str, NDArray[Any]]:
     num_steps = max((1, *lengths))
     for name, array in given.items():
         shape, dtype = kinds[name]
+        if name == SEEN:
+            shape = with_padding(shape, array)
         given[name] = checked(f"out: {name}", array, (num_steps, *shape), np.dtype(dtype))
+    check_seen(given)
     for one, other in itertools.combinations(given, 2):
         if np.may_share_memory(given[one], given[other]):
             raise ValueError(f"out: expected arrays that do not overlap, but {one} and {other} share memory")
     return given
+
+
+def check_seen(given: Mapping[str, Any]) -> None:
+    """Raise ValueError if `out` has both SEEN and what lies in it."""
+    if SEEN in given and ("obs" in given or "mask" in given):
+        raise ValueError(f"out: {SEEN} holds obs and mask: expected either it or them")
 
 
 def checked_states(game: Game, states: Any) -> NDArray[Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from card_envs.engine._dealing import deal_next, draw_world, set_next_deal
 from card_envs.engine._legality import find_illegal, note_legal
-from card_envs.game import Int8s, UInt64s, bot_move, legal, observe, observe_all, play, random_move
+from card_envs.game import Int8s, State, UInt64s, bot_move, legal, observe, observe_all, play, random_move
 
 PAID, DEAL_DUE = 64, 128  # flags in the result of `turn_table`
 
@@ -60,27 +60,61 @@ def step_tables(
     if illegal >= 0:
         return illegal
     for i in range(first, last):
-        state = states[i]
-        play(state, actions[i])
+        done[i] = step_table(states[i], actions[i], obs[i], mask[i], legal_bits[i], rewards[i], skip_forced)
+        seat[i] = states[i].seat
+    return -1
+
+
+def step_table(
+    state: State, action: int, obs: Int8s, mask: Int8s, legal_bits: UInt64s, rewards: Any, skip_forced: bool
+) -> Any:
+    """Do `step_tables` at one table, for a legal action; return whether the episode ended."""
+    play(state, action)
+    for s in range(len(state.rewards)):
+        rewards[s] = state.rewards[s]
+    done = state.over
+    while True:
+        while state.needs_deal:
+            deal_next(state)
+        num_legal = legal(state, mask)
+        if num_legal > 1 or not skip_forced or done:
+            break
+        forced = 0
+        while mask[forced] == 0:
+            forced += 1
+        play(state, forced)
         for s in range(len(state.rewards)):
-            rewards[i, s] = state.rewards[s]
-        done[i] = state.over
-        while True:
-            while state.needs_deal:
-                deal_next(state)
-            num_legal = legal(state, mask[i])
-            if num_legal > 1 or not skip_forced or done[i]:
-                break
-            action = 0
-            while mask[i, action] == 0:
-                action += 1
-            play(state, action)
-            for s in range(len(state.rewards)):
-                rewards[i, s] += state.rewards[s]
-            done[i] = state.over
+            rewards[s] += state.rewards[s]
+        done = state.over
+    observe(state, state.seat, obs)
+    note_legal(mask, legal_bits)  # last: right after `legal`, the bytes of the mask would still be in flight
+    return done
+
+
+def observe_rows(
+    first: int, last: int, states: Any, rows: Int8s, obs_size: int, num_actions: int, legal_bits: UInt64s, seat: Int8s
+) -> None:
+    """Write the observation and the mask of each table side by side into `rows` [B, W], its legal bits and seat."""
+    for i in range(first, last):
+        state, mask = states[i], rows[i, obs_size : obs_size + num_actions]
         seat[i] = state.seat
-        observe(state, state.seat, obs[i])
-        note_legal(mask[i], legal_bits[i])  # last: right after `legal`, the bytes of the mask would still be in flight
+        legal(state, mask)
+        observe(state, state.seat, rows[i, :obs_size])
+        note_legal(mask, legal_bits[i])
+
+
+def step_rows(
+    first: int, last: int, states: Any, actions: Any, rows: Int8s, obs_size: int, num_actions: int,
+    legal_bits: UInt64s, seat: Int8s, rewards: Any, done: Any, skip_forced: bool,
+) -> int:  # fmt: skip
+    """Do `step_tables`, with the observation and the mask side by side in `rows` [B, W]: see `observe_rows`."""
+    illegal = find_illegal(first, last, legal_bits, num_actions, actions)
+    if illegal >= 0:
+        return illegal
+    for i in range(first, last):
+        obs, mask = rows[i, :obs_size], rows[i, obs_size : obs_size + num_actions]
+        done[i] = step_table(states[i], actions[i], obs, mask, legal_bits[i], rewards[i], skip_forced)
+        seat[i] = states[i].seat
     return -1
 
 

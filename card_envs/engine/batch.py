@@ -17,15 +17,18 @@ from card_envs.engine._buffers import (
     INT8,
     INT64,
     MAX_TABLES,
+    SEEN,
     UINT64,
     Fixed,
-    Kinds,
+    buffer_kinds,
     check_bool,
     check_game,
     check_int,
     check_seats,
     checked,
     checked_out,
+    with_padding,
+    zeros,
 )
 from card_envs.engine._exclusive import Holder, exclusive
 from card_envs.engine._legality import (
@@ -77,7 +80,8 @@ class BatchEnv(Fixed):
     nothing. To use several cores, set `num_threads`.
 
     With `out`, some of the buffers are arrays of the caller with T time steps: the constructor writes to [0] and
-    `step(actions, t)` to [t]. A rollout is then collected without copies::
+    `step(actions, t)` to [t]. With `seen` among them, `obs` and `mask` are views of its rows: the observation, then the
+    mask, then anything. A rollout is then collected without copies::
 
         out = {"obs": np.zeros((T + 1, B, D), np.int8), "mask": np.zeros((T + 1, B, A), np.int8)}
         env = BatchEnv(game, B, out=out)
@@ -119,7 +123,8 @@ class BatchEnv(Fixed):
                 decision, and a step ends at most one episode.
             num_threads: used if the batch is large enough for them to pay; results do not depend on it.
             out: arrays to use for some of `obs`, `mask`, `seat`, `rewards` and `done`: same dtypes, shapes with [T] in
-                front, C-contiguous, writable, not overlapping. A copy of this object has copies of them.
+                front, C-contiguous, writable, not overlapping; or for both `obs` and `mask` `seen` [T, B, at least
+                D + A] int8. A copy of this object has copies of them.
             more: options of the game; none of those in `options`.
         """
         num_threads = check_int(num_threads, 1, None, "num_threads")
@@ -137,33 +142,35 @@ class BatchEnv(Fixed):
         self.skip_forced = skip_forced
         self.states = states.view()
         self._states = states
-        self._legal = np.zeros((num_tables, words(rules.NUM_ACTIONS)), np.uint64)  # decides legality
-        kinds: Kinds = {
-            "obs": ((num_tables, rules.OBS_SIZE), np.int8),
-            "mask": ((num_tables, rules.NUM_ACTIONS), np.int8),
-            "seat": ((num_tables,), np.int8),
-            "rewards": ((num_tables, rules.NUM_SEATS), np.float32),
-            "done": ((num_tables,), np.bool_),
-        }
+        self._legal = zeros((num_tables, words(rules.NUM_ACTIONS)), np.uint64)  # decides legality
+        kinds = buffer_kinds(game, num_tables)
         self._given = checked_out(out, kinds)
-        buffers = {**{name: np.zeros(*kinds[name]) for name in kinds if name not in self._given}, **self._given}
-        self.obs, self.mask, self.seat = (buffers[name].view() for name in ("obs", "mask", "seat"))
-        self.rewards, self.done = buffers["rewards"].view(), buffers["done"].view()
+        self._in_rows = SEEN in self._given
+        unused = ("obs", "mask") if self._in_rows else (SEEN,)
+        buffers = {name: zeros(*kinds[name]) for name in kinds if name not in (*self._given, *unused)} | self._given
+        self.obs, self.mask = self._seen(buffers)
+        self.seat, self.rewards, self.done = (buffers[name].view() for name in ("seat", "rewards", "done"))
         self._steps = []  # the buffers of a step, for each slice of `out`
         for t in range(len(next(iter(self._given.values()), "1"))):
-            obs, mask, seat, rewards, done = (
-                buffers[name][t] if name in self._given else buffers[name] for name in kinds
-            )
-            self._steps.append((obs, mask, self._legal, seat, rewards, done))
+            now = {name: buffer[t] if name in self._given else buffer for name, buffer in buffers.items()}
+            places = (now[SEEN], rules.OBS_SIZE, rules.NUM_ACTIONS) if self._in_rows else (now["obs"], now["mask"])
+            self._steps.append((*places, self._legal, now["seat"], now["rewards"], now["done"]))
         self._holder = Holder()
         self._last: int | None = None  # the slice written last
         self._num_ranges = max(1, min(num_threads, num_tables // MIN_TABLES_A_THREAD))  # ranges of tables per loop
         self._threads: tuple[int, ThreadPoolExecutor] | None = None
         # Cached: a call of `specialize` takes as long as a step of a few tables.
-        self._step: Callable[..., int] = specialize(kernels.step_tables, game)
+        self._step: Callable[..., int] = specialize(kernels.step_rows if self._in_rows else kernels.step_tables, game)
         self._draw = specialize(draw_legal)
 
-    def _into(self, t: int | None) -> tuple[NDArray[Any], ...]:
+    def _seen(self, buffers: Mapping[str, NDArray[Any]]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return views of the observations and masks."""
+        if not self._in_rows:
+            return buffers["obs"].view(), buffers["mask"].view()
+        start, rows = self.game.rules.OBS_SIZE, buffers[SEEN]
+        return rows[..., :start], rows[..., start : start + self.game.rules.NUM_ACTIONS]
+
+    def _into(self, t: int | None) -> tuple[Any, ...]:
         """Return the buffers to write to."""
         if self._given:
             return self._steps[check_int(t, 0, len(self._steps) - 1, "t")]
@@ -182,9 +189,12 @@ class BatchEnv(Fixed):
             ValueError: `states` name a seat that does not exist, or `t` is out of range.
         """
         check_seats(self.game, self._states)
-        obs, mask, legal, seat, _, _ = self._into(t)
-        self._run(specialize(kernels.observe_tables, self.game), self._states, obs, mask, seat)
-        self._run(specialize(kernels.write_legal_bits), mask, legal)
+        *places, legal, seat, _, _ = self._into(t)
+        if self._in_rows:
+            self._run(specialize(kernels.observe_rows, self.game), self._states, *places, legal, seat)
+        else:
+            self._run(specialize(kernels.observe_tables, self.game), self._states, *places, seat)
+            self._run(specialize(kernels.write_legal_bits), places[1], legal)
         self._last = t
 
     def step(self, actions: NDArray[Any], t: int | None = None) -> None:
@@ -257,8 +267,8 @@ class BatchEnv(Fixed):
 
     @exclusive
     def observe_all(self, full: NDArray[np.int8]) -> None:
-        """Write the full states, relative to the seats to move, into `full` [B, FULL_SIZE]: for critics."""
-        full = checked("full", full, (self.num_tables, self.game.rules.FULL_SIZE), INT8)
+        """Write the full states, relative to the seats to move, into `full` [B, at least FULL_SIZE]: for critics."""
+        full = checked("full", full, with_padding((self.num_tables, self.game.rules.FULL_SIZE), full), INT8)
         seat = self._states["seat"].copy()  # `seat` is public and may have been written to
         self._run(specialize(kernels.observe_all_tables, self.game), self._states, seat, full)
 

@@ -6,6 +6,7 @@ docs/gpu.md says what has run on a GPU, and what is tested without one. Under CU
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
@@ -15,26 +16,40 @@ import torch
 from numba import config, cuda
 from numpy.typing import ArrayLike, NDArray
 
+from card_envs._files import short_repr
 from card_envs.compiling import specialize, specialize_bot
 from card_envs.engine import _kernels as kernels
-from card_envs.engine._buffers import Fixed, check_bool, check_int, checked_states
-from card_envs.engine._kernels import bot_playout, random_playout, step_tables
+from card_envs.engine._buffers import (
+    SEEN,
+    Fixed,
+    buffer_kinds,
+    check_bool,
+    check_int,
+    checked_states,
+    known_keys,
+    with_padding,
+)
+from card_envs.engine._kernels import bot_playout, random_playout, step_rows
 from card_envs.engine._legality import IllegalMove, draw_legal, find_legal, illegal_move, unpacked, words
 from card_envs.engine.batch import MAX_DECISIONS, _undealt
 from card_envs.game import Game, Int8s, UInt64s, observe_all
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
 THREADS = 128  # per block
+WRITTEN = (SEEN, "seat", "rewards", "done")  # buffers, as kernels take them
 
 
 def _step_or_refuse(
-    first: int, last: int, states: Any, actions: Any, obs: Int8s, mask: Int8s, legal_bits: UInt64s, seat: Int8s,
-    rewards: Any, done: Any, refused: Any, asked: Any, skip_forced: bool,
+    first: int, last: int, states: Any, actions: Any, rows: Int8s, obs_size: int, num_actions: int,
+    legal_bits: UInt64s, seat: Int8s, rewards: Any, done: Any, refused: Any, asked: Any, skip_forced: bool,
 ) -> None:  # fmt: skip
-    """Do `step_tables` where the action is legal; mark other tables as `refused`, unchanged from then on."""
+    """Do `step_rows` where the action is legal; mark other tables as `refused`, unchanged from then on."""
     for i in range(first, last):
         if refused[i] == 0:
-            if step_tables(i, i + 1, states, actions, obs, mask, legal_bits, seat, rewards, done, skip_forced) < 0:
+            illegal = step_rows(
+                i, i + 1, states, actions, rows, obs_size, num_actions, legal_bits, seat, rewards, done, skip_forced
+            )
+            if illegal < 0:
                 continue
             refused[i] = True
             asked[i] = actions[i]
@@ -67,7 +82,7 @@ class GpuBatchEnv(Fixed):
     Kernels run asynchronously on torch's current stream; only methods that say so wait for them. So `step` does not
     raise for an illegal action; `check` does. Tensors are allocated once and written in place. `obs`, `mask` and
     `rewards` are stored column by column: entry k of all tables is contiguous, so that the threads of a warp write
-    adjacent bytes.
+    adjacent bytes. With `out`, kernels write into tensors of the caller instead: see `BatchEnv`.
 
     Attributes:
         obs: [B, D] int8, observation of the seat to move.
@@ -87,6 +102,7 @@ class GpuBatchEnv(Fixed):
         options: dict[str, Any] | None = None,
         tables: ArrayLike | None = None,
         skip_forced: bool = False,
+        out: Mapping[str, torch.Tensor] | None = None,
         device: str | torch.device = "cuda",
         **more: Any,
     ) -> None:
@@ -94,6 +110,8 @@ class GpuBatchEnv(Fixed):
 
         Args:
             game, num_tables, seed, options, tables, skip_forced, more: as for `BatchEnv`.
+            out: contiguous tensors on the device for some of `seen`, `seat`, `rewards` and `done`; `seen` is
+                [T, B, at least D + A].
             device: a CUDA device.
 
         Raises:
@@ -106,24 +124,60 @@ class GpuBatchEnv(Fixed):
         self.skip_forced = check_bool(skip_forced, "skip_forced")
         rules, number = game.rules, self.num_tables
         self._states = torch.from_numpy(states.view(np.uint8)).to(self.device)
-        self.obs, self.mask = self.columns(rules.OBS_SIZE), self.columns(rules.NUM_ACTIONS)
-        self.rewards = self.columns(rules.NUM_SEATS, torch.float32)
-        self.seat = torch.zeros(number, dtype=torch.int8, device=self.device)
-        self.done = torch.zeros(number, dtype=torch.bool, device=self.device)
         self._legal = self.columns(words(rules.NUM_ACTIONS), torch.int64)  # bits of uint64; decides legality
-        self._refused = torch.zeros_like(self.done)
+        self._refused = torch.zeros(number, dtype=torch.bool, device=self.device)
         self._asked = torch.zeros(number, dtype=torch.int64, device=self.device)
         self._has_looked = False
+        self._given_out = self._checked_out(out)
+        buffers = {name: self._new_buffer(name) for name in WRITTEN if name not in self._given_out} | self._given_out
+        seen, start = buffers[SEEN], rules.OBS_SIZE
+        self.obs, self.mask = seen[..., :start], seen[..., start : start + rules.NUM_ACTIONS]
+        self.seat, self.rewards, self.done = (buffers[name] for name in WRITTEN[1:])
         # Arguments of kernels, wrapped once: each takes about 50 microseconds.
         self._records = kernel_array(self._states, rules.STATE)
         self._bits = kernel_array(self._legal, np.dtype(np.uint64))
-        self._looks = kernel_array(self.obs), kernel_array(self.mask), kernel_array(self.seat)
-        self._ends = tuple(map(kernel_array, (self.rewards, self.done, self._refused, self._asked)))
+        self._refusals = kernel_array(self._refused), kernel_array(self._asked)
+        self._steps = [self._arguments(buffers, t) for t in range(len(next(iter(self._given_out.values()), "1")))]
         self._step = specialize(_step_or_refuse, game, target="cuda")
         self._draw = specialize(draw_legal, target="cuda")
         own_keys = torch.from_numpy(keys).to(self.device)
         self._run(specialize(kernels.reset_tables, game, target="cuda"), self._records, kernel_array(own_keys))
-        self.observe()
+        self.observe(0 if self._given_out else None)
+
+    def _new_buffer(self, name: str) -> torch.Tensor:
+        """Return a tensor that kernels write by column."""
+        (_, *size), dtype = buffer_kinds(self.game, self.num_tables)[name]
+        buffer = self.columns(size[0] if size else 1, getattr(torch, np.dtype(dtype).name))
+        return buffer if size else buffer[:, 0]
+
+    def _checked_out(self, out: Mapping[str, torch.Tensor] | None) -> dict[str, torch.Tensor]:
+        """Return the tensors of `out`, checked for kernels, which check nothing. Raises ValueError."""
+        kinds = buffer_kinds(self.game, self.num_tables)
+        given = known_keys(out, WRITTEN, "out")
+        steps = max(
+            (1, *(len(tensor) for tensor in given.values() if isinstance(tensor, torch.Tensor) and tensor.ndim))
+        )
+        for name, tensor in given.items():
+            shape, dtype = kinds[name]
+            shape = (steps, *(with_padding(shape, tensor) if name == SEEN else shape))
+            self._check(f"out: {name}", tensor, getattr(torch, np.dtype(dtype).name), shape)
+            if not tensor.is_contiguous():
+                raise ValueError(f"out: {name}: expected a contiguous tensor")
+        return given
+
+    def _arguments(self, buffers: Mapping[str, torch.Tensor], t: int) -> tuple[Any, ...]:
+        """Return the arguments of a step that writes to [t]."""
+        now = {name: buffer[t] if name in self._given_out else buffer for name, buffer in buffers.items()}
+        rows, *others = (kernel_array(now[name]) for name in WRITTEN)
+        return (rows, self.game.rules.OBS_SIZE, self.game.rules.NUM_ACTIONS, self._bits, *others)
+
+    def _into(self, t: int | None) -> tuple[Any, ...]:
+        """Return the arguments of a step that writes to [t]. Raises ValueError."""
+        if self._given_out:
+            return self._steps[check_int(t, 0, len(self._steps) - 1, "t")]
+        if t is not None:
+            raise ValueError(f"t: expected None, because `out` has no time steps, got {short_repr(t)}")
+        return self._steps[0]
 
     def columns(self, size: int, dtype: torch.dtype = torch.int8) -> torch.Tensor:
         """Return a new zero tensor [B, size] with the memory layout of `obs`."""
@@ -140,31 +194,35 @@ class GpuBatchEnv(Fixed):
         """[B, itemsize] uint8, a view of the States."""
         return self._states.view(self.num_tables, -1)
 
-    def observe(self) -> None:
-        """Write `obs`, `mask` and `seat`; call it after a playout."""
-        obs, mask, seat = self._looks
-        self._run(specialize(kernels.observe_tables, self.game, target="cuda"), self._records, obs, mask, seat)
-        self._run(specialize(kernels.write_legal_bits, target="cuda"), mask, self._bits)
+    def observe(self, t: int | None = None) -> None:
+        """Write `obs`, `mask` and `seat`; call it after a playout.
+
+        Args:
+            t: time step to write to, with `out`.
+
+        Raises:
+            ValueError: `t` is out of range.
+        """
+        *places, seat, _, _ = self._into(t)
+        self._run(specialize(kernels.observe_rows, self.game, target="cuda"), self._records, *places, seat)
         self._has_looked = True
 
-    def step(self, actions: torch.Tensor) -> None:
+    def step(self, actions: torch.Tensor, t: int | None = None) -> None:
         """Play one action at every table and write all buffers; an ended episode is followed by the next one.
 
         A table with an illegal action is left unchanged from then on, without rewards, until `check` reports it.
 
         Args:
             actions: [B] int64 on this device, each legal under `mask`.
+            t: time step to write to, with `out`.
 
         Raises:
-            ValueError: `actions` is not such a tensor.
+            ValueError: `actions` is not such a tensor, or `t` is out of range.
             IllegalMove: after a playout without `observe`.
         """
         self._check_looked()
-        obs, mask, seat = self._looks
-        self._run(
-            self._step, self._records, self._given("actions", actions, torch.int64), obs, mask, self._bits, seat,
-            *self._ends, self.skip_forced,
-        )  # fmt: skip
+        given = self._given("actions", actions, torch.int64)
+        self._run(self._step, self._records, given, *self._into(t), *self._refusals, self.skip_forced)
 
     def check(self) -> None:
         """Wait for the GPU and report illegal actions; refused tables can be stepped again afterwards.
@@ -183,7 +241,7 @@ class GpuBatchEnv(Fixed):
 
     def are_legal(self, actions: torch.Tensor) -> torch.Tensor:
         """Return [B] bool, which of these actions, int64 [B], `step` would accept, whatever `mask` holds."""
-        allowed = torch.zeros_like(self.done)
+        allowed = torch.zeros_like(self._refused)
         given = self._given("actions", actions, torch.int64)
         self._run(
             specialize(find_legal, target="cuda"), self._bits, self.game.rules.NUM_ACTIONS, given, kernel_array(allowed)
@@ -209,14 +267,15 @@ class GpuBatchEnv(Fixed):
         self._run(kernel, self._records, self._given("actions", actions, torch.int64))
 
     def observe_all(self, full: torch.Tensor, seat: int | None = None) -> None:
-        """Write the full states into `full` [B, FULL_SIZE] int8, preferably made by `columns`: for critics.
+        """Write the full states into `full` [B, at least FULL_SIZE] int8: for critics.
 
         Args:
             full: written to.
             seat: the seat that they are relative to; None: the seat to move.
         """
         viewer = -1 if seat is None else check_int(seat, 0, self.game.rules.NUM_SEATS - 1, "seat")
-        given = self._given("full", full, torch.int8, self.game.rules.FULL_SIZE)
+        size = with_padding((self.game.rules.FULL_SIZE,), full)
+        given = self._given("full", full, torch.int8, *size)
         self._run(specialize(_observe_own, self.game, target="cuda"), self._records, viewer, given)
 
     def random_playout(self, streams: torch.Tensor, decisions: int) -> int:
@@ -235,12 +294,16 @@ class GpuBatchEnv(Fixed):
         return self._states[first * size : last * size].cpu().numpy().view(self.game.rules.STATE).copy()
 
     def write_states(self, states: NDArray[Any]) -> None:
-        """Set all tables to these States [B], which are trusted, and observe. Raises ValueError for another number."""
+        """Set all tables to these States [B], which are trusted, and observe, with `out` at [0].
+
+        Raises:
+            ValueError: another number of States.
+        """
         states = checked_states(self.game, states)
         if len(states) != self.num_tables:
             raise ValueError(f"states: expected {self.num_tables}, got {len(states)}")
         self._states.copy_(torch.from_numpy(states.view(np.uint8)))
-        self.observe()
+        self.observe(0 if self._given_out else None)
 
     def _check_looked(self) -> None:
         if not self._has_looked:
@@ -253,9 +316,13 @@ class GpuBatchEnv(Fixed):
         self._run(kernel, self._records, *arguments, decisions, kernel_array(ended))
         return int(ended.sum())
 
-    def _given(self, name: str, tensor: Any, dtype: torch.dtype, size: int | None = None) -> Any:
-        """Return a tensor of the caller, checked for a kernel, which checks nothing. Raises ValueError."""
-        shape = (self.num_tables,) if size is None else (self.num_tables, size)
+    def _given(self, name: str, tensor: Any, dtype: torch.dtype, *size: int) -> Any:
+        """Return a tensor [B, size] of the caller, checked for a kernel, which checks nothing. Raises ValueError."""
+        self._check(name, tensor, dtype, (self.num_tables, *size))
+        return kernel_array(tensor)
+
+    def _check(self, name: str, tensor: Any, dtype: torch.dtype, shape: tuple[int, ...]) -> None:
+        """Raise ValueError for anything but a tensor of that type and shape on this device."""
         fits = isinstance(tensor, torch.Tensor) and tensor.shape == shape and tensor.dtype == dtype
         if not fits or tensor.device != self.device:
             got = (
@@ -264,7 +331,6 @@ class GpuBatchEnv(Fixed):
                 else (type(tensor).__name__)
             )
             raise ValueError(f"{name}: expected a tensor of {dtype} {shape} on {self.device}, got {got}")
-        return kernel_array(tensor)
 
     def _usable(self, device: str | torch.device) -> torch.device:
         return torch.device("cpu") if SIMULATED else usable(device)
@@ -275,11 +341,34 @@ class GpuBatchEnv(Fixed):
             return
         blocks = -(-number // THREADS)
         if SIMULATED:
-            kernel[blocks, THREADS](number, *arguments)
+            kernel[blocks, THREADS](number, *map(_shared, arguments))
         else:
             with torch.cuda.device(self.device):
                 stream = _numba_stream(torch.cuda.current_stream().cuda_stream, self.device)
                 kernel[blocks, THREADS, stream](number, *arguments)
+
+    def run(self, loop: Any, number: int, *arguments: Any, bot: str = "") -> None:
+        """Run a loop, specialized for the game, with a thread for each of `number` rows.
+
+        Args:
+            loop: `loop(first, last, *arguments)`, in plain Python.
+            number: of rows.
+            arguments: tensors on this device, of which those of uint8 hold States [n, itemsize], and numbers.
+            bot: as for `specialize`.
+        """
+        kernel = specialize(loop, self.game, bot, target="cuda")
+        self.launch(kernel, number, *map(self._argument, arguments))
+
+    def _argument(self, value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
+        return (
+            kernel_array(value.flatten(), self.game.rules.STATE) if value.dtype == torch.uint8 else kernel_array(value)
+        )
+
+    def parts(self, rows: torch.Tensor, most: int) -> tuple[Sequence[torch.Tensor], int]:
+        """Return parts of [R] rows for `run`, one after the other, and how many workspaces the rows of a part need."""
+        return torch.split(rows, most), min(len(rows), most)
 
     def _run(self, kernel: Any, *arguments: Any) -> None:
         """Launch a kernel with one thread per table."""
@@ -306,6 +395,13 @@ def usable(device: str | torch.device) -> torch.device:
             f"device = {str(device)!r} needs numba-cuda: pip install 'card_envs[gpu]', or [gpu12] for CUDA 12"
         ) from None
     return torch.device("cuda", torch.cuda.current_device() if found.index is None else found.index)
+
+
+def _shared(argument: Any) -> Any:
+    """Return an array as the simulator's own, which it does not copy: arguments may be the same memory."""
+    from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
+
+    return FakeCUDAArray(argument) if isinstance(argument, np.ndarray) else argument
 
 
 @lru_cache(64)

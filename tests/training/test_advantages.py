@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 
 from card_envs import load_opponent
 from card_envs.engine.batch import BatchEnv
-from card_envs.game import Int64s
+from card_envs.game import Game, Int64s
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
+from tests.conftest import positions, some
+from tests.test_gpu import simulated
 from training.algorithms import Diverged
 from training.algorithms.advantages import SHARPNESS, Advantages
-from training.algorithms.labels import advantages_over_baseline, phases_of, spreads
+from training.algorithms.labels import Finisher, MoveLabels, finish_by_greedy, phases_of, spreads
+from training.algorithms.playouts import LearnerPlayouts
 from training.config import Config
 from training.moves import HostMoves
-from training.networks import ActorNetwork
+from training.networks import ActorNetwork, Network
 from training.ranks import Ranks
-from training.rollout import Rollout
+from training.rollout import HOST, Rollout
 from training.run import Run
+from training.tables import HostTables, TensorTables
 
 TABLES = 200
 
@@ -36,8 +43,12 @@ def scripted(env: BatchEnv) -> Int64s:
     return moves
 
 
-def gained(action: int) -> NDArray[np.floating]:
-    """[B] points of the first seat to move after `action`, where that is legal, the scripted player playing on."""
+def highest(env: BatchEnv) -> Int64s:
+    return env.mask.shape[1] - 1 - env.mask[:, ::-1].argmax(axis=1)
+
+
+def gained(action: int, player: Callable[[BatchEnv], Int64s] = scripted) -> NDArray[np.floating]:
+    """[B] points of the first seat to move after `action`, where that is legal, a player playing on."""
     env, baseline = dealt()
     seat, tables = env.seat.copy(), np.arange(TABLES)
     moves = np.where(env.mask[:, action] != 0, action, baseline)
@@ -46,15 +57,32 @@ def gained(action: int) -> NDArray[np.floating]:
         env.step(moves)
         sums += np.where(running, env.rewards[tables, seat], 0)
         running &= ~env.done
-        moves = scripted(env)
+        moves = player(env)
     return sums
+
+
+def labels_at(
+    tables: TensorTables, worlds: int = 1, finish: Finisher = finish_by_greedy, seed: int = 0, most: int = 1000
+) -> NDArray[np.float32]:
+    """Labels of the first legal moves at tables, at most that many at each."""
+    mask = tables.mask.contiguous()
+    baseline = torch.zeros(len(mask), dtype=torch.int64, device=mask.device)
+    tables.bot_actions("greedy", baseline)
+    moves = mask * (mask.cumsum(dim=1) <= most)
+    return MoveLabels(tables.game, worlds, finish)(tables, baseline, moves, np.random.default_rng(seed)).cpu().numpy()
+
+
+def at_states(kind: type[Any], game: Game, states: NDArray[Any]) -> Any:
+    tables = kind(game, len(states), 0)
+    tables.write_states(states)
+    return tables
 
 
 def test_advantages_are_what_playing_on_brings() -> None:
     env, baseline = dealt()
-    before = env.states.copy()
-    found = advantages_over_baseline(HIGH_CARD, env.states, baseline, env.mask)
-    assert (env.states == before).all()
+    tables = HostTables(HIGH_CARD, TABLES, 3)
+    found = labels_at(tables)
+    assert (tables.env.states == env.states).all()
     results = np.stack([gained(action) for action in range(HIGH_CARD.rules.NUM_ACTIONS)], axis=1)
     # Points are zero-sum: a margin counts each of them twice.
     expected = np.where(env.mask != 0, results - results[np.arange(TABLES), baseline][:, None], 0)
@@ -65,11 +93,9 @@ def test_advantages_are_what_playing_on_brings() -> None:
 
 def test_drawn_worlds_take_chance_out_of_advantages() -> None:
     env, baseline = dealt()
-    one = advantages_over_baseline(HIGH_CARD, env.states, baseline, env.mask)
-    many = advantages_over_baseline(HIGH_CARD, env.states, baseline, env.mask, worlds=256, seed=1)
-    np.testing.assert_array_equal(
-        many, advantages_over_baseline(HIGH_CARD, env.states, baseline, env.mask, worlds=256, seed=1)
-    )
+    tables = HostTables(HIGH_CARD, TABLES, 3)
+    one, many = labels_at(tables), labels_at(tables, worlds=256, seed=1)
+    np.testing.assert_array_equal(many, labels_at(tables, worlds=256, seed=1))
     others = env.mask != 0
     others[np.arange(TABLES), baseline] = False
     assert (many[~others] == 0).all()
@@ -78,12 +104,68 @@ def test_drawn_worlds_take_chance_out_of_advantages() -> None:
     assert many[others].std() < one[others].std()
 
 
+def test_the_learner_plays_tried_moves_to_the_end() -> None:
+    """A network that always plays the legal action of the highest number, beside tables at which that is played."""
+    actor = Network(HIGH_CARD.input_fields, [4], HIGH_CARD.rules.NUM_ACTIONS, 0.0)
+    with torch.no_grad():
+        list(actor.parameters())[-1].copy_(1e3 * torch.arange(HIGH_CARD.rules.NUM_ACTIONS))
+    tables = HostTables(HIGH_CARD, TABLES, 3)
+    before = tables.env.states.copy()
+    playouts = LearnerPlayouts(HIGH_CARD, HOST, actor)
+    playouts.at_once = 77  # so that there are several portions
+    found = labels_at(tables, finish=playouts)
+    assert (tables.env.states == before).all()
+    _, baseline = dealt()
+    results = np.stack([gained(action, highest) for action in range(HIGH_CARD.rules.NUM_ACTIONS)], axis=1)
+    expected = results - results[np.arange(TABLES), baseline][:, None]
+    expected[tables.env.mask == 0] = 0
+    assert (expected != 0).sum() > 50
+    np.testing.assert_array_equal(found, expected)
+    assert (found != labels_at(tables)).any()
+
+
+IN_THE_SIMULATOR = """
+import importlib, sys
+import numpy as np
+from card_envs.engine import gpu
+from tests.training.test_advantages import at_states, labels_at
+
+package, folder = sys.argv[1:]
+gpu.THREADS = 4
+game = importlib.import_module(package).GAME
+states = np.load(f"{folder}/states.npy").view(game.rules.STATE)
+tables = at_states(gpu.GpuBatchEnv, game, states)
+np.save(f"{folder}/labels.npy", labels_at(tables, worlds=2, most=MOST))
+"""
+MOST = 3  # moves to try at a table in the simulator
+
+
+@pytest.mark.mechanics
+def test_the_simulator_labels_as_the_cpu(game: Game, tmp_path: Path) -> None:
+    """A thread for each table and move, in the deal itself and in a drawn world: bit by bit."""
+    states = some(positions(game), 12, seed=5)
+    np.save(tmp_path / "states.npy", states.view(np.uint8))
+    simulated(IN_THE_SIMULATOR.replace("MOST", str(MOST)), game.package, str(tmp_path))
+    expected = labels_at(at_states(HostTables, game, states), worlds=2, most=MOST)
+    np.testing.assert_array_equal(np.load(tmp_path / "labels.npy"), expected)
+    assert expected.any()
+
+
+@pytest.mark.gpu
+def test_a_gpu_labels_as_the_cpu(game: Game) -> None:
+    from card_envs.engine.gpu import GpuBatchEnv
+
+    states = some(positions(game), 2000, seed=6)
+    expected = labels_at(at_states(HostTables, game, states))
+    np.testing.assert_array_equal(labels_at(at_states(GpuBatchEnv, game, states)), expected)
+
+
 def test_spreads_are_those_of_the_best_alternative() -> None:
-    found = np.array([[0, 2, -9], [0, 4, 1], [5, 0, -9], [0, 0, 0]], np.float32)
-    baseline, mask = np.array([0, 0, 1, 2]), np.array([[1, 1, 0], [1, 1, 1], [1, 1, 1], [0, 0, 1]], np.int8)
+    found = torch.tensor([[0, 2, -9], [0, 4, 1], [5, 0, -9], [0, 0, 0]], dtype=torch.float32)
+    baseline, mask = torch.tensor([0, 0, 1, 2]), torch.tensor([[1, 1, 0], [1, 1, 1], [1, 1, 1], [0, 0, 1]])
     # The best alternatives: 2 and 4 where the baseline is of the first phase, 5 of the second; the last has none.
-    np.testing.assert_array_equal(spreads(found, baseline, mask, np.array([0, 1, 1])), [1.0, 1.0])
-    np.testing.assert_allclose(spreads(found, baseline, mask, np.array([0, 0, 0])), [np.std([2, 4, 5])])
+    np.testing.assert_array_equal(spreads(found, baseline, mask, torch.tensor([0, 1, 1])), [1.0, 1.0])
+    np.testing.assert_allclose(spreads(found, baseline, mask, torch.tensor([0, 0, 0])), [np.std([2, 4, 5])])
 
 
 def config(**more: Any) -> Config:
@@ -111,11 +193,11 @@ def played(**more: Any) -> Rollout:
 
 def test_every_decision_is_labelled() -> None:
     rollout = played(num_envs=8, greedy_share=0.25)
-    states = Rollout(HIGH_CARD, config(num_envs=8), {}, [0, 1, 0, 0]).tables.read_states()
-    learned, legal, baseline = rollout.learned[0].numpy(), rollout.mask[0].numpy(), rollout.baseline[0].numpy()
+    tables, learned = Rollout(HIGH_CARD, config(num_envs=8), {}, [0, 1, 0, 0]).tables, rollout.learned[0]
     assert 0 < learned.sum() < 8  # not where `greedy` decides
-    expected = advantages_over_baseline(HIGH_CARD, states, baseline, np.where(learned[:, None], legal, np.int8(0)))
-    np.testing.assert_array_equal(rollout.labels.numpy()[0], expected)
+    moves = rollout.mask[0] * learned[:, None]
+    expected = MoveLabels(HIGH_CARD)(tables, rollout.baseline[0], moves, np.random.default_rng(0))
+    np.testing.assert_array_equal(rollout.labels[0], expected)
     assert (rollout.labels.numpy()[rollout.mask.numpy() == 0] == 0).all() and (rollout.labels.numpy() != 0).any()
     assert (np.take_along_axis(rollout.labels.numpy(), rollout.baseline.numpy()[..., None], axis=2) == 0).all()
 
@@ -144,9 +226,10 @@ def test_a_game_without_phases_has_one() -> None:
 
 
 MOVES = [{"network": name, "baseline_bonus": 1.0} for name in ("afterstates", "lookahead")]
+LEARNER = {"advantage_player": "learner", "advantage_stride": 3, "decisions": 100_000}
 
 
-@pytest.mark.parametrize("more", [{}, *MOVES])
+@pytest.mark.parametrize("more", [{}, *MOVES, LEARNER])
 def test_advantages_are_learned(more: dict[str, Any]) -> None:
     run = Run(config(sampled=False, **more))
     figures = [run.iterate()]

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from card_envs.game import Game
-from card_envs.opponents.networks._afterstates import afterstates
+from card_envs.opponents.networks._afterstates import afterstates, move_scale
 from card_envs.opponents.policy import decisions_at
 from tests.conftest import positions, some
 from tests.test_afterstates import decision_of, dense
@@ -50,8 +50,9 @@ def written(
     tables.bot_actions("greedy", baseline)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(moves, "AT_ONCE", at_once)
+        patch.setattr(moves, "AGREED_AT_ONCE", max(1, at_once // 2))
         recorder = DeviceRecorder(game, reading, 1, tables)
-    recorder.step(tables.done, baseline)
+    recorder.step(tables.done, baseline, tables.mask)
     found = recorder.all(baseline[None], tables.mask[None]).of(
         torch.tensor([*range(len(states) - 1), 0], device=tables.device)
     )
@@ -66,8 +67,16 @@ def assert_the_cpus(found: Any, game: Game, states: NDArray[Any], reading: MoveR
     np.testing.assert_array_equal(found["decision"], decision_of(after))
     np.testing.assert_array_equal(found["action"], after.action)
     np.testing.assert_array_equal(found["is_baseline"], after.action == shown[chosen][decision_of(after)])
-    np.testing.assert_array_equal(found["changes"], dense(game, after))
-    assert found["changes"].any()
+    expected, scale = dense(game, after), move_scale(game.rules)
+    rows, padding = np.split(found["changes"], [len(scale)], axis=1)
+    if not reading.lookahead:  # what is seen after the move, of which what is seen before is taken away
+        before = decisions_at(game, states).obs[chosen][found["decision"]]
+        rows = rows.astype(np.float32)
+        rows[:, : before.shape[1]] -= before
+        rows *= scale
+    np.testing.assert_array_equal(rows, expected)
+    assert found["changes"].dtype == (np.float32 if reading.lookahead else np.int8)
+    assert rows.any() and not padding.any()
 
 
 @pytest.mark.mechanics

@@ -10,8 +10,8 @@ import torch
 from torch.nn import functional
 
 from card_envs import BatchEnv, get_game
-from card_envs.game import Game, Int8s, total
-from card_envs.opponents.networks._afterstates import afterstates, move_fields
+from card_envs.game import Game, Int8s
+from card_envs.opponents.networks._afterstates import afterstates
 from card_envs.opponents.networks._sparse import compress
 from card_envs.opponents.networks.policies import ILLEGAL, NetworkPolicy
 from card_envs.opponents.policy import decisions_at
@@ -174,7 +174,7 @@ def test_networks_that_see_moves_play_as_their_players_do(game: Game, baseline_b
     own = None if baseline_bonus else np.full(60, -1)
     states = some(positions(game), 60)
     after = afterstates(game, states, np.arange(60), own, lookahead)
-    inputs = Inputs(seen(decisions.obs, decisions.mask), HostMoves(after, total(move_fields(game.rules))))
+    inputs = Inputs(seen(decisions.obs, decisions.mask), HostMoves(after, game.rules))
     rows = torch.tensor([3, 59, 3, 0])
     with torch.no_grad():
         everything, some_of_it = (network.logits(inputs, chosen).numpy() for chosen in (torch.arange(60), rows))

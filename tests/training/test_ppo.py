@@ -16,7 +16,7 @@ from card_envs.game import Field
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.test_gpu import simulated
 from tests.training.conftest import TENSORS, check_high_card
-from training.algorithms import Diverged, ppo
+from training.algorithms import Diverged, advantages, ppo
 from training.algorithms.ppo import PPO, TrainingBatch
 from training.config import Config
 from training.networks import Inputs, Network, Observations
@@ -216,20 +216,36 @@ np.savez(Path(folder, "memory.npz"), **mine)
 """
 
 
-@pytest.mark.parametrize("network", ["flat", "afterstates", "lookahead"])
+LABELS: dict[str, Any] = {"algorithm": "advantages"}
+BY_LEARNER: dict[str, Any] = {**LABELS, "advantage_player": "learner"}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"network": "afterstates", "baseline_bonus": 2.0},
+        {"network": "lookahead", "baseline_bonus": 2.0},
+        {**LABELS, "advantage_stride": 2, "advantage_worlds": 2, "decisions": 20},
+        BY_LEARNER,
+        {**BY_LEARNER, "network": "lookahead", "baseline_bonus": 2.0},
+    ],
+    ids=["flat", "afterstates", "lookahead", "labels", "labels-by-learner", "lookahead-labels-by-learner"],
+)
 def test_the_simulator_learns_as_the_cpu_and_resumes_exactly(
-    network: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    more: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two whole iterations of `device = "cuda"`: the same moves, weights and episodes as in tensors on the CPU.
 
     Networks of moves sum dense rows there and sparse ones here, in another order.
     """
     small = {"num_envs": 6, "num_steps": 5, "hidden": [8], "minibatch_size": 16, "pool_size": 2, "decisions": 60}
-    settings: dict[str, Any] = {**HIGH_CARD_SETTINGS, **small, "bf16": False, "network": network}
-    if network != "flat":
-        settings["baseline_bonus"] = 2.0
+    settings: dict[str, Any] = {**HIGH_CARD_SETTINGS, **small, "bf16": False, **more}
+    if "algorithm" in more:
+        del settings["reward_scale"]
     simulated(IN_THE_SIMULATOR, json.dumps([settings, str(tmp_path)]))
-    monkeypatch.setattr(ppo, "backend_of", lambda device: TENSORS)
+    for module in (ppo, advantages):
+        monkeypatch.setattr(module, "backend_of", lambda device: TENSORS)
     run = Run(Config(**settings))
     run.iterate()
     run.iterate()
@@ -237,7 +253,7 @@ def test_the_simulator_learns_as_the_cpu_and_resumes_exactly(
     with np.load(tmp_path / "memory.npz") as found:
         assert set(found) == set(expected) and "pool0/first_weight" in expected
         for name, array in expected.items():
-            if network != "flat" and array.dtype == np.float32:
+            if "network" in more and array.dtype == np.float32:
                 np.testing.assert_allclose(found[name], array, rtol=1e-3, atol=1e-5, err_msg=name)
             else:
                 np.testing.assert_array_equal(found[name], array, err_msg=name)
@@ -261,10 +277,10 @@ def test_a_batch_in_tensors_is_that_of_the_cpu() -> None:
     one, other = (PPO(config, Ranks(), backend=backend) for backend in (TENSORS, HOST))
     one.rollout.collect(one.actor, None)
     other.rollout.collect(other.actor, None)  # for what follows from actions alone
+    other.rollout.tables.write_states(one.rollout.tables.read_states())  # which observes, too
     for name in ("seen", "full", "seat", "actions", "learned", "rewards", "done", "baseline", "log_probs"):
         getattr(other.rollout, name)[:] = getattr(one.rollout, name)
     other.rollout.steps = []
-    other.rollout.tables.write_states(one.rollout.tables.read_states())
     found, expected = one.batch(), other.batch()
     for name in ("mask", "actions", "log_probs", "expert", "rows"):
         assert torch.equal(getattr(found, name), getattr(expected, name))

@@ -80,9 +80,9 @@ def test_decisions_are_legal_and_their_probabilities_those_of_the_network(sees_m
 
 def test_what_was_found_while_playing_is_not_looked_for_again() -> None:
     rollout = played()
-    seen, rows = rollout.inputs().seen, rollout.seen.flatten(0, 1).numpy()
-    scale = input_scale(GAME.input_fields)
-    assert seen.parts
+    seen, scale = rollout.inputs().seen, input_scale(GAME.input_fields)
+    rows = np.ascontiguousarray(seen.unpadded.numpy())
+    assert seen.parts and rows.shape[1] == len(scale)
     for found, expected in zip(seen.sparse(scale), compress(rows, np.arange(len(rows)), scale)):
         np.testing.assert_array_equal(found, expected)
 
@@ -122,6 +122,9 @@ def test_buffers_belong_together() -> None:
     rollout = played()
     size = GAME.rules.OBS_SIZE
     np.testing.assert_array_equal(rollout.full.numpy()[..., :size], rollout.obs.numpy())
+    for rows, entries in ((rollout.seen, size + GAME.rules.NUM_ACTIONS), (rollout.full, GAME.rules.FULL_SIZE)):
+        assert rows.stride(1) % 16 == rows.data_ptr() % 64 == 0 and rows.shape[2] - entries < 16
+        assert not rows[..., entries:].any()
     assert rollout.done.numpy().any()
     assert (rollout.rewards.numpy()[~rollout.done.numpy()] == 0).all()  # a single deal pays at its end
     scores = rollout.rewards.numpy()[rollout.done.numpy()]
@@ -161,7 +164,7 @@ def test_the_baseline_action_is_greedys() -> None:
     for t in range(60):
         env.bot_actions("greedy", moves)
         np.testing.assert_array_equal(rollout.baseline.numpy()[t], moves)
-        env.step(rollout.actions.numpy()[t])
+        env.step(rollout.actions.numpy()[t], t + 1)
 
 
 @pytest.mark.parametrize(("player", "share"), [(POOL, "pool_share"), (GREEDY, "greedy_share")])
@@ -197,11 +200,12 @@ def test_a_rollout_in_tensors_is_what_the_rules_make_of_its_actions() -> None:
     for t in range(60):
         env.observe_all(full)
         env.bot_actions("greedy", greedy)
-        mover = plain.players.numpy()[np.arange(40), env.seat]
+        mask, seat = env.mask[t], env.seat[t]
+        mover = plain.players.numpy()[np.arange(40), seat]
         for found, expected in (
-            (rollout.obs[t], env.obs), (rollout.mask[t], env.mask), (rollout.full[t], full),
-            (rollout.seat[t], env.seat), (rollout.baseline[t], greedy),
-            (rollout.learned[t], (mover == LEARNER) & (env.mask.sum(1, dtype=int) > 1)),
+            (rollout.obs[t], env.obs[t]), (rollout.mask[t], mask), (rollout.full[t, :, : full.shape[1]], full),
+            (rollout.seat[t], seat), (rollout.baseline[t], greedy),
+            (rollout.learned[t], (mover == LEARNER) & (mask.sum(1, dtype=int) > 1)),
             (rollout.actions[t][mover == GREEDY], greedy[mover == GREEDY]),
         ):  # fmt: skip
             np.testing.assert_array_equal(found, expected)
@@ -212,9 +216,8 @@ def test_a_rollout_in_tensors_is_what_the_rules_make_of_its_actions() -> None:
             log_all = logits.masked_fill(rollout.mask[t][tables] == 0, -torch.inf).log_softmax(1)
             taken = rollout.actions[t][tables, None]
             torch.testing.assert_close(rollout.log_probs[t][tables], log_all.gather(1, taken)[:, 0])
-        plain.tables.step(rollout.actions[t])
-        plain.episodes.record(rollout.actions[t])
-        plain.rewards[t], plain.done[t] = plain.tables.rewards, plain.tables.done
+        plain.tables.step(rollout.actions[t], t + 1)
+        plain.episodes.record(rollout.actions[t], plain.done[t])
     assert torch.equal(rollout.rewards, plain.rewards) and torch.equal(rollout.done, plain.done)
     assert rollout.done.any() and (mover == POOL).any()
     for name, array in plain.episodes.memory().items():
@@ -263,7 +266,7 @@ def test_draws_have_their_probabilities() -> None:
     log_probs = np.zeros(1, np.float32)
     for draw in draws:
         action = np.zeros(1, np.int64)
-        _draw_actions(logits[None], mask, np.zeros(1, np.int64), np.array([draw]), action, log_probs)
+        _draw_actions(logits[None], mask, 0, np.zeros(1, np.int64), np.array([draw]), action, log_probs)
         counts[action[0]] += 1
         weights = np.exp(logits - 2) * mask[0]
         assert log_probs[0] == pytest.approx(np.log(weights[action[0]] / weights.sum()), abs=1e-5)
@@ -275,7 +278,7 @@ def test_the_largest_draw_is_legal() -> None:
     mask = np.array([[1, 1, 1, 0]], np.int8)
     action, log_probability = np.zeros(1, np.int64), np.zeros(1, np.float32)
     draw = np.nextafter(np.ones(1, np.float32), np.float32(0))
-    _draw_actions(logits, mask, np.zeros(1, np.int64), draw, action, log_probability)
+    _draw_actions(logits, mask, 0, np.zeros(1, np.int64), draw, action, log_probability)
     assert mask[0, action[0]]
 
 

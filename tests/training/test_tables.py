@@ -27,7 +27,7 @@ class Episodes:
     def play(self, actions: Int64s) -> None:
         self.log.make_room(1)
         self.env.step(actions)
-        self.log.record(torch.from_numpy(actions))
+        self.log.record(torch.from_numpy(actions), torch.from_numpy(self.env.done))
 
 
 def played(game: Game, steps: int, skip_forced: bool, short: bool) -> Episodes:

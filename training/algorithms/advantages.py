@@ -1,8 +1,8 @@
 """Learns the advantage of every legal move over the baseline action, greedy's, at tables of self-play.
 
-Each move of a decision is tried, `greedy` playing on, and the actor learns by how much each beats greedy's own. Its
-scores are these advantages, so that it plays another move where it promises more. Phases whose results differ in
-spread (bidding and play) count alike: each in its own standard deviation.
+Each move of a decision is tried, `greedy` or the actor itself playing on, and the actor learns by how much each beats
+greedy's own. Its scores are these advantages, so that it plays another move where it promises more. Phases whose
+results differ in spread (bidding and play) count alike: each in its own standard deviation.
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch.special import entr
 
 from card_envs.compare.pairs import play_pairs
-from card_envs.game import Int8s, Int64s
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.networks.policies import ILLEGAL, TrainedPolicy
@@ -24,9 +22,10 @@ from card_envs.opponents.policy import Policy
 from ..config import Config
 from ..networks import initial_networks
 from ..ranks import Ranks
-from . import Diverged
-from .labels import BASELINE, advantages_over_baseline, phases_of, spreads
-from .self_play import SelfPlay, Stopwatch, Tally, arrays_at
+from ..rollout import Backend, backend_of
+from .labels import BASELINE, MoveLabels, finish_by_greedy, phases_of, spreads
+from .playouts import LearnerPlayouts
+from .self_play import SelfPlay, Stopwatch, Tally, check_losses
 
 SHARPNESS = 20.0  # of the policy: by how much a move's logit rises for an advantage of one standard deviation
 MOST_SPREADS = 8.0  # advantages of more standard deviations are clipped
@@ -41,20 +40,20 @@ class Advantages(SelfPlay):
         margin: extra bonus of the baseline action, chosen at the end; in the same unit.
     """
 
-    def __init__(self, config: Config, ranks: Ranks) -> None:
-        """Create the actor. Raises ValueError where a warm start or an opponent of the pool does not fit."""
-        game = get_game(config.game)
+    def __init__(self, config: Config, ranks: Ranks, backend: Backend | None = None) -> None:
+        """Create the actor, at tables of this backend; by default at those of the settings.
 
-        def label(
-            states: NDArray[Any], baseline: Int64s, moves: Int8s, rng: np.random.Generator
-        ) -> NDArray[np.float32]:
-            worlds = config.advantage_worlds
-            seed = int(rng.integers(1 << 62)) if worlds > 1 else 0
-            return advantages_over_baseline(game, states, baseline, moves, worlds, seed)
-
-        super().__init__(config, ranks, initial_networks(game, config, critic=False), label=label)
+        Raises:
+            ValueError: a warm start or an opponent of the pool does not fit, or there is no such device.
+        """
+        game, backend = get_game(config.game), backend or backend_of(config.device)
+        networks = initial_networks(game, config, critic=False)
+        learner = config.advantage_player == "learner"
+        finish = LearnerPlayouts(game, backend, networks["actor"]) if learner else finish_by_greedy
+        label = MoveLabels(game, config.advantage_worlds, finish)
+        super().__init__(config, ranks, networks, backend, label)
         self.margin = 0.0
-        self.phases = phases_of(game)
+        self.phases = torch.from_numpy(phases_of(game)).to(backend.device)
 
     def iterate(self, progress: float) -> dict[str, float]:
         """Play T steps, label them, and improve the actor: see `Algorithm`."""
@@ -77,7 +76,8 @@ class Advantages(SelfPlay):
         mask, baselines = rollout.mask.flatten(0, 1), rollout.baseline.flatten()
         advantages = self._in_spreads(rollout.labels.flatten(0, 1), mask, baselines, rows)
         learning_rate = self.set_learning_rate(progress)
-        tally = Tally(self)
+        tally, losses = Tally(self), []
+        arrays = {"seen": inputs.seen.unpadded, "mask": mask, "baseline": baselines, "advantages": advantages}
         for chosen in self.minibatches(rows):
             legal, baseline = mask.index_select(0, chosen).bool(), baselines[chosen][:, None]
             target = advantages.index_select(0, chosen)
@@ -87,26 +87,24 @@ class Advantages(SelfPlay):
             # Differences between moves that the actor itself believes far behind count less.
             errors = (predicted - target) ** 2 / (1 + predicted.detach() ** 2)
             loss = errors.sum() / alternatives.sum().clamp_min(1)
-            if not torch.isfinite(loss):
-                raise Diverged(
-                    arrays_at(chosen, seen=inputs.seen.obs, mask=mask, baseline=baselines, advantages=advantages)
-                )
+            losses.append((loss.detach(), chosen))
+            if self.device.type == "cpu":  # a GPU would have to wait
+                check_losses([losses.pop()], **arrays)
             self.gradient_step(loss)
             entropy = entr(logits.detach().softmax(dim=1)).sum(dim=1)
             tally.add(advantage_loss=loss)
             share = entropy / alternatives.sum(dim=1).add(1).log().clamp_min(1e-3)
             tally.add_entropy(rollout.actions.flatten()[chosen], share)
+        check_losses(losses, **arrays)
         return {**tally.means(), "learning_rate": learning_rate}
 
     def _in_spreads(
         self, points: torch.Tensor, mask: torch.Tensor, baselines: torch.Tensor, rows: torch.Tensor
     ) -> torch.Tensor:
         """Return [N, A] advantages in standard deviations of the best alternative's, for each phase, within a limit."""
-        phase = torch.from_numpy(self.phases)[baselines]
         chosen = points.index_select(0, rows), baselines[rows], mask.index_select(0, rows)
-        advantages, baseline, legal = (tensor.numpy() for tensor in chosen)
-        spread = torch.from_numpy(spreads(advantages, baseline, legal, self.phases))
-        return (points / spread[phase][:, None]).clamp(-MOST_SPREADS, MOST_SPREADS)
+        spread = torch.from_numpy(spreads(*chosen, self.phases)).to(points.device)
+        return (points / spread[self.phases[baselines]][:, None]).clamp(-MOST_SPREADS, MOST_SPREADS)
 
     def policy(self) -> Policy:
         return self.stored() if self.margin else super().policy()

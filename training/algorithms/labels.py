@@ -1,103 +1,145 @@
-"""The advantage of every legal move over the baseline action: what it gains where `greedy` plays the deal to its end.
+"""The advantage of every legal move over the baseline action: what it gains where somebody plays the deal to its end.
 
 The hidden cards are those of the deal as it was played, so that what the others did needs no model; where it tells
-nothing of hidden cards, the mean over several drawn worlds has less noise.
+nothing of hidden cards, the mean over several drawn worlds has less noise. A row of a loop is a pair of a table and a
+move of it: on a GPU, a thread.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Protocol
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from card_envs.compiling import specialize
 from card_envs.engine.rng import derive, table_keys
-from card_envs.game import SCRATCH_STATES, Game, Int8s, Int64s, UInt64s, play, score_margin
+from card_envs.game import SCRATCH_STATES, Game, Int64s, UInt64s, play, score_margin
 from card_envs.opponents.search._decide import draw_likely_world
 from card_envs.opponents.search._parts import finish_deal
 
+from ..tables import TensorTables, copy_words
+
 BASELINE = "greedy"
+PAIRS_AT_ONCE = 1 << 17  # on a GPU, each with a State of its own
+DRAWS_AT_ONCE = 1 << 12  # likewise, each with SCRATCH_STATES of them
 
 
-class MoveTrials(NamedTuple):
-    """Moves to try at B tables.
+class Finisher(Protocol):
+    """Finishes deals."""
 
-    Attributes:
-        keys: [B] of the streams of drawn worlds.
-        baseline: [B] the baseline actions.
-        live: [B, A] marks the moves to try, without the baseline action.
-        sums: [B, A] of their advantages, which grow.
-        stream: [1] scratch.
+    def __call__(
+        self, tables: TensorTables, states: torch.Tensor, pairs: torch.Tensor, rng: np.random.Generator
+    ) -> torch.Tensor:
+        """Play moves and finish the deals.
+
+        Args:
+            tables: run the loops.
+            states: [B, itemsize] uint8, States; they are not changed.
+            pairs: [R, 2] int64, a table and a legal move of it.
+            rng: for draws.
+
+        Returns:
+            [R] float64, the margins at the end, for the seats that moved.
+        """
+        ...
+
+
+def try_pairs(
+    first: int, last: int, states: NDArray[Any], words: Int64s, pairs: Int64s, played: NDArray[Any],
+    played_words: Int64s, results: NDArray[np.float64],
+) -> None:  # fmt: skip
+    """Play moves of pairs [R, 2] and let the scripted player finish the deals; write the margins into `results` [R].
+
+    Row r works in `played` [K] at r % K. `words` and `played_words` are the same memory as the States.
     """
+    for r in range(first, last):
+        k, i = r % played.shape[0], pairs[r, 0]
+        copy_words(words[i], played_words[k])
+        play(played[k], pairs[r, 1])
+        finish_deal(played[k])
+        results[r] = score_margin(played[k], states[i].seat)
 
-    keys: UInt64s
-    baseline: Int64s
-    live: Int8s
-    sums: NDArray[np.float64]
-    stream: UInt64s
 
+def draw_worlds(
+    first: int, last: int, states: NDArray[Any], tables: Int64s, keys: UInt64s, world: int, streams: UInt64s,
+    scratch: NDArray[Any], worlds: NDArray[Any],
+) -> None:  # fmt: skip
+    """Draw a world for each of the tables [R], at its place in `worlds` [B], from the stream of its key [B].
 
-def try_tables(
-    first: int, last: int, states: NDArray[Any], worlds: int, trials: MoveTrials, scratch: NDArray[Any]
-) -> None:
-    """Try moves at each table, first in the deal itself, and sum their advantages up.
-
-    Args:
-        first, last: which tables.
-        states: [B]; they are not changed.
-        worlds: in which moves are tried.
-        trials: at the tables.
-        scratch: [SCRATCH_STATES] states.
+    Row r works in `streams` [K] and `scratch` [K * SCRATCH_STATES] at r % K.
     """
-    keys, baseline, live, sums, stream = trials
-    for i in range(first, last):
-        alternatives = 0
-        for action in range(live.shape[1]):
-            alternatives += live[i, action]
-        if alternatives == 0:
-            continue
-        seat = states[i].seat
-        for world in range(worlds):
-            scratch[0] = states[i]
-            if world:
-                stream[0] = derive(keys[i], world)
-                draw_likely_world(states[i], 0, stream, scratch)
-            baseline_result = 0
-            for number in range(live.shape[1] + 1):
-                action = number - 1 if number else baseline[i]
-                if number and live[i, action] == 0:
-                    continue
-                scratch[1] = scratch[0]
-                play(scratch[1], action)
-                finish_deal(scratch[1])
-                result = score_margin(scratch[1], seat)
-                if number == 0:
-                    baseline_result = result
-                else:
-                    sums[i, action] += result - baseline_result
+    for r in range(first, last):
+        k, i = r % streams.shape[0], tables[r]
+        start = k * SCRATCH_STATES
+        streams[k] = derive(keys[i], world)
+        draw_likely_world(states[i], 0, streams[k : k + 1], scratch[start : start + SCRATCH_STATES])
+        worlds[i] = scratch[start]
 
 
-def advantages_over_baseline(
-    game: Game, states: NDArray[Any], baseline: Int64s, moves: Int8s, worlds: int = 1, seed: int = 0
-) -> NDArray[np.float32]:
-    """Return [B, A] points that each move brings the mover's side beyond what the baseline action does; else 0.
+def finish_by_greedy(
+    tables: TensorTables, states: torch.Tensor, pairs: torch.Tensor, rng: np.random.Generator
+) -> torch.Tensor:
+    """Let `greedy` finish the deals: see `Finisher`."""
+    results = torch.zeros(len(pairs), dtype=torch.float64, device=pairs.device)
+    parts, number = tables.parts(pairs, PAIRS_AT_ONCE)
+    played = states.new_zeros((number, states.shape[1]))
+    for part, into in zip(parts, tables.parts(results, PAIRS_AT_ONCE)[0]):
+        words = states.view(torch.int64), played.view(torch.int64)
+        tables.run(try_pairs, len(part), states, words[0], part, played, words[1], into, bot=BASELINE)
+    return results
 
-    Args:
-        game: what is played.
-        states: [B]; they are not changed.
-        baseline: [B] the moves of `greedy`.
-        moves: [B, A] the legal moves to try.
-        worlds: in which they are tried, the deal itself among them; the mean counts.
-        seed: of the drawn worlds.
-    """
-    live = moves.copy()
-    live[np.arange(len(baseline)), baseline] = 0
-    sums, scratch = np.zeros(moves.shape), np.zeros(SCRATCH_STATES, game.rules.STATE)
-    keys = table_keys(seed, np.arange(len(baseline)))
-    trials = MoveTrials(keys, baseline, live, sums, np.zeros(1, np.uint64))
-    specialize(try_tables, game, BASELINE)(0, len(baseline), states, worlds, trials, scratch)
-    return (sums / worlds).astype(np.float32)
+
+class MoveLabels:
+    """Labels moves with their advantages over the baseline actions."""
+
+    def __init__(self, game: Game, worlds: int = 1, finish: Finisher = finish_by_greedy) -> None:
+        """Prepare to label.
+
+        Args:
+            game: what is played.
+            worlds: in which moves are tried, the deal itself among them; the mean counts.
+            finish: plays the deals to their ends.
+        """
+        self.game = game
+        self.worlds = worlds
+        self.finish = finish
+
+    def __call__(
+        self, tables: TensorTables, baseline: torch.Tensor, moves: torch.Tensor, rng: np.random.Generator
+    ) -> torch.Tensor:
+        """Return [B, A] float32, points that each move brings the mover's side beyond what the baseline does; else 0.
+
+        Args:
+            tables: B of them; they are not changed.
+            baseline: [B] int64, the moves of `greedy`.
+            moves: [B, A] int8, the legal moves to try.
+            rng: for draws.
+        """
+        seed = int(rng.integers(1 << 62)) if self.worlds > 1 else 0
+        own = baseline[:, None]
+        tried = moves.scatter(1, own, 0)
+        pairs = tried.scatter(1, own, tried.amax(dim=1, keepdim=True)).nonzero().contiguous()  # baselines as well
+        table, action = pairs.unbind(1)
+        sums = torch.zeros(moves.shape, dtype=torch.float64, device=moves.device)
+        for world in range(self.worlds):
+            states = self._drawn(tables, tried.any(dim=1).nonzero()[:, 0], world, seed) if world else tables.state_bytes
+            results = torch.zeros_like(sums)
+            results[table, action] = self.finish(tables, states, pairs, rng)
+            sums += results - results.gather(1, own)
+        return (sums / self.worlds).float().masked_fill_(tried == 0, 0)
+
+    def _drawn(self, tables: TensorTables, numbers: torch.Tensor, world: int, seed: int) -> torch.Tensor:
+        """Return [B, itemsize] States, a drawn world at each of the tables of these numbers."""
+        states, size = tables.state_bytes, tables.state_bytes.shape[1]
+        keys = torch.from_numpy(table_keys(seed, np.arange(len(states)))).to(states.device)
+        worlds = torch.zeros_like(states)
+        parts, number = tables.parts(numbers.contiguous(), DRAWS_AT_ONCE)
+        streams = torch.zeros(number, dtype=torch.uint64, device=states.device)
+        scratch = states.new_zeros((number * SCRATCH_STATES, size))
+        for part in parts:
+            tables.run(draw_worlds, len(part), states, part, keys, world, streams, scratch, worlds)
+        return worlds
 
 
 def phases_of(game: Game) -> Int64s:
@@ -108,7 +150,9 @@ def phases_of(game: Game) -> Int64s:
     return numbers
 
 
-def spreads(advantages: NDArray[np.float32], baseline: Int64s, mask: Int8s, phases: Int64s) -> NDArray[np.float32]:
+def spreads(
+    advantages: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor, phases: torch.Tensor
+) -> NDArray[np.float32]:
     """Return [K] the standard deviation of the best alternative's advantage in each phase; 1 where there is none.
 
     Args:
@@ -117,9 +161,8 @@ def spreads(advantages: NDArray[np.float32], baseline: Int64s, mask: Int8s, phas
         mask: [n, A] legal moves.
         phases: [A] the phase that an action belongs to, below K.
     """
-    alternatives = mask != 0
-    alternatives[np.arange(len(baseline)), baseline] = False
-    best = np.where(alternatives, advantages, -np.inf).max(axis=1)
-    phase = np.where(np.isfinite(best), phases[baseline], -1)
+    alternatives = (mask != 0).scatter(1, baseline[:, None], False)
+    best = advantages.masked_fill(~alternatives, -torch.inf).amax(dim=1).cpu().numpy()
+    phase = np.where(np.isfinite(best), phases[baseline].cpu().numpy(), -1)
     found = [float(best[phase == k].std()) if (phase == k).any() else 0.0 for k in range(int(phases.max()) + 1)]
     return np.array([spread or 1.0 for spread in found], np.float32)

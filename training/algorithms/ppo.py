@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch.nn.functional import huber_loss, log_softmax
@@ -15,8 +14,7 @@ from ..config import Config
 from ..networks import ActorNetwork, Inputs, Observations, evaluate_in_parts, initial_networks
 from ..ranks import Ranks
 from ..rollout import Backend, backend_of
-from . import Diverged
-from .self_play import SelfPlay, Stopwatch, Tally, arrays_at
+from .self_play import SelfPlay, Stopwatch, Tally, check_losses
 
 HUBER_DELTA = 2.0  # error of a value beyond which its loss is linear
 
@@ -43,6 +41,12 @@ class TrainingBatch:
     returns: torch.Tensor
     expert: torch.Tensor
     rows: torch.Tensor
+
+    def arrays(self) -> dict[str, torch.Tensor]:
+        """Return what to look at where a loss is not finite."""
+        names = ("mask", "actions", "log_probs", "advantages", "returns", "expert")
+        seen = {"seen": self.inputs.seen.unpadded, "full": self.full.unpadded}
+        return seen | {name: getattr(self, name) for name in names}
 
 
 class PPO(SelfPlay):
@@ -119,10 +123,10 @@ class PPO(SelfPlay):
             loss = value_loss if progress < self.config.critic_first else policy_loss + value_loss
             losses.append((loss.detach(), rows))
             if self.device.type == "cpu":  # a GPU would have to wait
-                self._check([losses.pop()], batch)
+                check_losses([losses.pop()], **batch.arrays())
             self.gradient_step(loss)
             tally.add(value_loss=value_loss)
-        self._check(losses, batch)
+        check_losses(losses, **batch.arrays())
         return {**tally.means(), "learning_rate": learning_rate}
 
     def _policy_loss(
@@ -163,14 +167,6 @@ class PPO(SelfPlay):
         number = number.clamp_min(1)
         mean = total / number
         return mean, (squares / number - mean**2).clamp_min(0).sqrt() + 1e-8
-
-    def _check(self, losses: list[tuple[torch.Tensor, torch.Tensor]], batch: TrainingBatch) -> None:
-        """Raise Diverged for a loss that is not finite; on the CPU before the step is taken."""
-        for loss, rows in losses:
-            if not torch.isfinite(loss):
-                names = ("mask", "actions", "log_probs", "advantages", "returns", "expert")
-                arrays: dict[str, Any] = {name: getattr(batch, name) for name in names}
-                raise Diverged(arrays_at(rows, seen=batch.inputs.seen.obs, full=batch.full.obs, **arrays))
 
     def _calibration(self, batch: TrainingBatch) -> dict[str, float]:
         """Return how the critic's values agree with what followed (returns by GAE's lambda), in points."""

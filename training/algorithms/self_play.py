@@ -6,11 +6,9 @@ import copy
 import time
 from collections.abc import Iterator, Mapping
 from math import fsum
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 from card_envs.game import Game
@@ -27,7 +25,7 @@ from ..networks import ActorNetwork, AfterstateActor, has_bf16, stored_actor
 from ..ranks import Ranks
 from ..rollout import GREEDY, HOST, POOL, Backend, Labels, Rollout
 from ..run_folder import RunFolder
-from . import Algorithm
+from . import Algorithm, Diverged
 
 LAST_LEARNING_RATE = 0.1  # share that is left at the end
 OPPONENTS_SHARE = 0.5  # how often one of the pool's opponents is drawn where there are snapshots as well
@@ -298,7 +296,7 @@ class Tally:
         fields = owner.action_fields
         self._names = [field.name for field in fields]
         number_of = np.repeat(np.arange(len(fields)), [field.size for field in fields])
-        self._field_of = torch.from_numpy(number_of).to(owner.device)  # [A]
+        self._is_of_field = torch.from_numpy(np.eye(len(fields))[number_of]).to(owner.device)  # [A, F]
         self._sums: dict[str, list[torch.Tensor]] = {}
         self._by_field = torch.zeros((2, len(fields)), dtype=torch.float64, device=owner.device)
 
@@ -311,7 +309,8 @@ class Tally:
         shares = shares.detach()
         self.add(entropy=shares.mean())
         shares = shares.double()
-        self._by_field.index_add_(1, self._field_of[actions], torch.stack([shares, torch.ones_like(shares)]))
+        # A product: adding to a few sums by number, a GPU's threads would wait for each other.
+        self._by_field += torch.stack([shares, torch.ones_like(shares)]) @ self._is_of_field.index_select(0, actions)
 
     def means(self) -> dict[str, float]:
         means = {name: float(torch.stack(figures).double().mean()) for name, figures in self._sums.items()}
@@ -319,6 +318,8 @@ class Tally:
         return means | {f"entropy_{self._names[i]}": float(sums[i] / numbers[i]) for i in np.flatnonzero(numbers)}
 
 
-def arrays_at(rows: torch.Tensor, **tensors: torch.Tensor) -> dict[str, NDArray[Any]]:
-    """Return these rows of tensors, as arrays."""
-    return {name: tensor[rows].cpu().numpy() for name, tensor in tensors.items()}
+def check_losses(losses: list[tuple[torch.Tensor, torch.Tensor]], **tensors: torch.Tensor) -> None:
+    """Raise Diverged for a loss that is not finite, with those rows of the tensors that it is of."""
+    for loss, rows in losses:
+        if not torch.isfinite(loss):
+            raise Diverged({name: tensor[rows].cpu().numpy() for name, tensor in tensors.items()})

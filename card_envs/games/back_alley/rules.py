@@ -597,7 +597,7 @@ def determinize(state: State, seat: int, stream: Stream) -> None:
     last = min(num_shared, size_second)
     while taken < last:
         target -= (
-            CHOOSE[num_shared, taken] * CHOOSE[num_own, size_second - taken] * CHOOSE[num_third - taken, size_third]
+            choose(num_shared, taken) * choose(num_own, size_second - taken) * choose(num_third - taken, size_third)
         )
         if target < 0:
             break
@@ -663,6 +663,12 @@ def rewrite_pack(state: State) -> None:
 
 
 @rule
+def choose(n: int, k: int) -> float:
+    """Return the number of k-subsets of n cards: a function, so that a GPU's program holds the table once."""
+    return CHOOSE[n, k]  # type: ignore[no-any-return]
+
+
+@rule
 def ways_second(num_shared: int, num_own: int, num_third: int, size_second: int, size_third: int) -> float:
     """Return the number of ways to fill the second and third hand.
 
@@ -671,7 +677,7 @@ def ways_second(num_shared: int, num_own: int, num_third: int, size_second: int,
     """
     ways = 0.0
     for taken in range(max(0, size_second - num_own), min(num_shared, size_second) + 1):
-        ways += CHOOSE[num_shared, taken] * CHOOSE[num_own, size_second - taken] * CHOOSE[num_third - taken, size_third]
+        ways += choose(num_shared, taken) * choose(num_own, size_second - taken) * choose(num_third - taken, size_third)
     return ways
 
 
@@ -705,10 +711,10 @@ def split_first(
                     if alone > num_alone:
                         continue
                     ways = (
-                        CHOOSE[num_both, both]
-                        * CHOOSE[num_with_second, with_second]
-                        * CHOOSE[num_with_third, with_third]
-                        * CHOOSE[num_alone, alone]
+                        choose(num_both, both)
+                        * choose(num_with_second, with_second)
+                        * choose(num_with_third, with_third)
+                        * choose(num_alone, alone)
                         * ways_second(
                             num_shared - both, num_second - with_second, num_third - both - with_third,
                             size_second, size_third,

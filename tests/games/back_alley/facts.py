@@ -24,6 +24,7 @@ FROZEN_PRIORS = ("greedy", "ppo", "small")
 COUNTING: set[str] = {
     "determinize",
     "split_first",
+    "choose",
     "ways_second",
     "uniform",
 }  # there are more deals than 64 bits hold

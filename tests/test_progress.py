@@ -1,0 +1,32 @@
+"""What tests found is in the file when the run is cut off."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+TESTS = """
+import os
+
+def test_good():
+    pass
+
+def test_wrong():
+    assert 1 + 1 == 3
+
+def test_cut_off():
+    os._exit(9)
+"""
+
+
+def test_a_run_that_is_cut_off_has_told_what_it_found(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(TESTS)
+    file = tmp_path / "new" / "progress.jsonl"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.progress", "--progress", str(file), str(tmp_path)]
+    done = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False)
+    assert done.returncode == 9, done.stderr
+    good, wrong = map(json.loads, file.read_text().splitlines())
+    assert good["test"].endswith("test_it.py::test_good") and good["outcome"] == "passed"
+    assert wrong["outcome"] == "failed" and "assert (1 + 1) == 3" in wrong["failure"]
