@@ -348,7 +348,7 @@ function showAdvice(moves, prices) {
     button.querySelector("small")?.remove();
     if (short) button.append(figure(short));
     button.classList.toggle("best", one === best);
-    button.setAttribute("aria-label", [titleOf(one.move), long].filter(Boolean).join(": "));
+    button.setAttribute("aria-label", [labelOf(one.move), long].filter(Boolean).join(": "));
     $("moves").append(button);
   }
   $("moves").scrollTop = 0;
@@ -497,7 +497,7 @@ const placesOf = (name) => [...$("picture").querySelectorAll("[data-place]")].fi
 const isActive = () => Boolean($("moves").children.length);
 
 function moveButton(text) {
-  const button = element("button", { type: "button", title: titleOf(text), ariaLabel: titleOf(text) }, ...dressed(text));
+  const button = element("button", { type: "button", title: titleOf(text), ariaLabel: labelOf(text) }, ...dressed(text));
   button.dataset.move = text;
   button.addEventListener("click", () => move(text));
   return button;
@@ -628,11 +628,19 @@ function inWords(text) {
   return named === order ? `${order} (${card})` : named;
 }
 
-/** The same as a title, with the code of the move. */
+/** The same with the code of the move, as a title. */
 function titleOf(text) {
   const words = capital(inWords(text));
-  return cardName(text) || saysCode(words, text) ? words : `${words} (${text})`;
+  return isClear(words, text) ? words : `${words} (${text})`;
 }
+
+/** The same as a label, which begins with what is written on the button. */
+function labelOf(text) {
+  const words = inWords(text);
+  return isClear(words, text) ? capital(words) : `${text}: ${words}`;
+}
+
+const isClear = (words, text) => cardName(text) || saysCode(words, text);
 
 /** What a place is called, without the cards that lie there; several of a name by what they have in common. */
 function label(name) {
