@@ -60,35 +60,36 @@ def step_tables(
     if illegal >= 0:
         return illegal
     for i in range(first, last):
-        done[i] = step_table(states[i], actions[i], obs[i], mask[i], legal_bits[i], rewards[i], skip_forced)
-        seat[i] = states[i].seat
+        step_table(i, states, actions, obs[i], mask[i], legal_bits, seat, rewards, done, skip_forced)
     return -1
 
 
 def step_table(
-    state: State, action: int, obs: Int8s, mask: Int8s, legal_bits: UInt64s, rewards: Any, skip_forced: bool
-) -> Any:
-    """Do `step_tables` at one table, for a legal action; return whether the episode ended."""
-    play(state, action)
+    i: int, states: Any, actions: Any, obs: Int8s, mask: Int8s, legal_bits: UInt64s, seat: Int8s, rewards: Any,
+    done: Any, skip_forced: bool,
+) -> None:  # fmt: skip
+    """Do `step_tables` at table i, whose observation and mask go to `obs` [D] and `mask` [A]; the action is legal."""
+    state = states[i]
+    play(state, actions[i])
     for s in range(len(state.rewards)):
-        rewards[s] = state.rewards[s]
-    done = state.over
+        rewards[i, s] = state.rewards[s]
+    done[i] = state.over
     while True:
         while state.needs_deal:
             deal_next(state)
         num_legal = legal(state, mask)
-        if num_legal > 1 or not skip_forced or done:
+        if num_legal > 1 or not skip_forced or done[i]:
             break
-        forced = 0
-        while mask[forced] == 0:
-            forced += 1
-        play(state, forced)
+        action = 0
+        while mask[action] == 0:
+            action += 1
+        play(state, action)
         for s in range(len(state.rewards)):
-            rewards[s] += state.rewards[s]
-        done = state.over
+            rewards[i, s] += state.rewards[s]
+        done[i] = state.over
+    seat[i] = state.seat
     observe(state, state.seat, obs)
-    note_legal(mask, legal_bits)  # last: right after `legal`, the bytes of the mask would still be in flight
-    return done
+    note_legal(mask, legal_bits[i])  # last: right after `legal`, the bytes of the mask would still be in flight
 
 
 def observe_rows(
@@ -113,8 +114,7 @@ def step_rows(
         return illegal
     for i in range(first, last):
         obs, mask = rows[i, :obs_size], rows[i, obs_size : obs_size + num_actions]
-        done[i] = step_table(states[i], actions[i], obs, mask, legal_bits[i], rewards[i], skip_forced)
-        seat[i] = states[i].seat
+        step_table(i, states, actions, obs, mask, legal_bits, seat, rewards, done, skip_forced)
     return -1
 
 
