@@ -36,7 +36,9 @@ def module(*more: Any) -> Any:
 
 
 def quiet(learner: Any, every: int = 100, **settings: Any) -> Evaluation:
-    return evaluate_every(every, learner, GAME, **{"pairs": PAIRS, "say": None} | settings)
+    evaluation = evaluate_every(every, learner, GAME, **{"pairs": PAIRS} | settings)
+    evaluation.say = None
+    return evaluation
 
 
 @pytest.mark.parametrize(
@@ -89,7 +91,8 @@ def test_measuring_leaves_the_training_as_it_was() -> None:
 def test_figures_are_written_and_said() -> None:
     writer = Figures()
     said: list[str] = []
-    evaluation = evaluate_every(5, "trivial", GAME, ["greedy"], pairs=PAIRS, writer=writer, say=said.append)
+    evaluation = evaluate_every(5, "trivial", GAME, ["greedy"], pairs=PAIRS, writer=writer)
+    evaluation.say = said.append
     result = evaluation(20)["greedy"]
     assert said == [f"20 steps: against greedy {result.in_words()}"]
     assert writer.rows == [

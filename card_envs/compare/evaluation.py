@@ -32,6 +32,7 @@ class Evaluation:
     """Measures a learner every so many steps. `evaluate_every` makes it and describes the attributes.
 
     Attributes:
+        say: gets each result as a line: `print`, or None for silence.
         history: (step, results by opponent) of each measurement.
     """
 
@@ -43,7 +44,7 @@ class Evaluation:
     seed: int
     options: dict[str, Any]
     writer: Writer | None
-    say: Callable[[str], object] | None
+    say: Callable[[str], object] | None = print
     history: list[tuple[int, dict[str, PairResult]]] = field(default_factory=list)
 
     def __call__(self, step: int) -> dict[str, PairResult]:
@@ -134,7 +135,6 @@ def evaluate_every(
     seed: int = SEED,
     options: dict[str, Any] | None = None,
     writer: Writer | None = None,
-    say: Callable[[str], object] | None = print,
 ) -> Evaluation:
     """Return what measures a learner every so many steps: call it with the number of steps so far.
 
@@ -151,7 +151,6 @@ def evaluate_every(
         seed: of the deals and draws.
         options: of the game, such as `{"deals": "single"}`.
         writer: gets each figure; None: nobody.
-        say: gets each result as a line; None: nobody.
 
     Raises:
         ValueError: an argument is invalid, or there is no such opponent.
@@ -163,4 +162,4 @@ def evaluate_every(
         to_policy(name, game, "against")
     game.validated(options or {})
     every, pairs = check_int(steps, 1, 1 << 62, "steps"), check_int(pairs, 1, MOST_PAIRS, "pairs")
-    return Evaluation(every, learner, game, tuple(against), pairs, seed_number(seed), options or {}, writer, say)
+    return Evaluation(every, learner, game, tuple(against), pairs, seed_number(seed), options or {}, writer)
