@@ -11,7 +11,7 @@ from typing import Any
 
 from card_envs.engine._dealing import deal_next, draw_world, set_next_deal
 from card_envs.engine._legality import find_illegal, note_legal
-from card_envs.game import Int8s, State, UInt64s, bot_move, legal, observe, observe_all, play, random_move
+from card_envs.game import Int8s, UInt64s, bot_move, legal, observe, observe_all, play, random_move
 
 PAID, DEAL_DUE = 64, 128  # flags in the result of `turn_table`
 
