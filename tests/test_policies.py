@@ -174,10 +174,16 @@ def test_what_is_no_policy_is_refused(given: Any) -> None:
         lambda: as_policy(given, "it"),
         lambda: Opponent("it", TINY, given),
         lambda: PhasedPolicy(range(1), given, given),
-        lambda: play_pairs(TINY, given, given, 1),
     ):
         with pytest.raises(ValueError, match="expected a Policy, or another object with act, got"):
             use()
+
+
+@pytest.mark.parametrize("given", [Acts, "nobody", None, 3, object()])
+def test_who_can_not_play_is_refused(given: Any) -> None:
+    """Where names and torch modules are taken as well."""
+    with pytest.raises(ValueError, match=r"first: expected a Policy, .* or what TorchPolicy takes|unknown opponent"):
+        play_pairs(TINY, given, "greedy", 1)
 
 
 def test_a_failing_policy_is_named_with_the_position() -> None:

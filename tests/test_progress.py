@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
+ROOT = Path(__file__).parents[1]
 TESTS = """
 import os
 
@@ -25,7 +27,8 @@ def test_a_run_that_is_cut_off_has_told_what_it_found(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(TESTS)
     file = tmp_path / "new" / "progress.jsonl"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.progress", "--progress", str(file), str(tmp_path)]
-    done = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False)
+    alone = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")}
+    done = subprocess.run(command, cwd=ROOT, env=alone, capture_output=True, text=True, check=False)
     assert done.returncode == 9, done.stderr
     good, wrong = map(json.loads, file.read_text().splitlines())
     assert good["test"].endswith("test_it.py::test_good") and good["outcome"] == "passed"

@@ -9,7 +9,9 @@ const PRICED = 3; // moves that are priced beside the best one, where the advise
 /** Return what a game's margins count, without remarks: "points". */
 export const unitOf = (game) => game.margin_unit.replace(/ \(.*/, "");
 
-export const counted = (game, number) => count(number, unitOf(game).replace(/s$/, ""));
+export const counted = (game, number) => count(number, singular(unitOf(game)));
+
+const singular = (unit) => (unit.endsWith("s") ? unit.slice(0, -1) : unit);
 
 /** Return the moves that a judge should price: the likeliest ones, if the adviser has no estimates. */
 export function unpriced([best, ...others]) {
