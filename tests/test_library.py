@@ -171,16 +171,18 @@ def test_libraries_give_the_same_bytes(game: Game, built: Path, use: Callable[[P
 def copied(value: Any, memory: dict[int, bytearray]) -> Any:
     """A copy of an argument, to the byte: NumPy would leave out what lies between the fields of records.
 
-    Arrays that share memory share it afterwards: `memory` has the copies so far.
+    Arrays that share memory from its beginning share it afterwards, also as different types: `memory` has the copies so
+    far by address.
     """
     if isinstance(value, np.ndarray):
         whole: Any = value
         while isinstance(whole.base, np.ndarray):
             whole = whole.base
-        if id(whole) not in memory:
-            memory[id(whole)] = bytearray(whole.tobytes())
-        offset = value.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
-        return np.ndarray(value.shape, value.dtype, memory[id(whole)], offset, value.strides)
+        start = whole.__array_interface__["data"][0]
+        if start not in memory or len(memory[start]) < whole.nbytes:
+            memory[start] = bytearray(whole.tobytes())
+        offset = value.__array_interface__["data"][0] - start
+        return np.ndarray(value.shape, value.dtype, memory[start], offset, value.strides)
     if isinstance(value, tuple):
         parts = [copied(part, memory) for part in value]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
