@@ -57,6 +57,8 @@ def test_costly_moves_are_found(page: Any, game: Game) -> None:
         page.locator("#costliest button").nth(number).click()
         assert_at(page, game, at)
         page.click("#first")
+        page.wait_for_selector("#status:has-text('After 0 of')")  # longer or shorter text moves what is below
+        page.locator("#curve").scroll_into_view_if_needed()
         dot = page.locator("#curve .dot").nth(number).bounding_box()
         page.mouse.click(dot["x"] + dot["width"] / 2, dot["y"] + dot["height"] / 2)
         assert_at(page, game, at)
