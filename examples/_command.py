@@ -32,7 +32,7 @@ def run(train: Callable[..., Iterator[tuple[Any, ...]]], steps: int, self_play: 
     parser.add_argument("--opponent", default="greedy", help=rivals)
     parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="of the game; repeatable")
     parser.add_argument("--seed", type=int, default=0, help="of weights, deals and draws")
-    parser.add_argument("--evaluate", type=int, metavar="STEPS", help="measure every so many decisions, too")
+    parser.add_argument("--evaluate", type=int, metavar="STEPS", help="evaluate at this interval, in decisions")
     parser.add_argument("--save", type=Path, metavar="FOLDER", help="write an opponent (needs the extra onnx)")
     args = parser.parse_args()
 

@@ -1,8 +1,8 @@
-"""A learning curve for any training loop: every so many steps, the learner plays the same mirrored deals."""
+"""Learning curves for any training loop: the learner is evaluated at regular intervals, on the same mirrored deals."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -13,6 +13,7 @@ from card_envs.engine._buffers import check_game, check_int, seed_number
 from card_envs.game import Game
 from card_envs.opponents._given import to_policy
 from card_envs.opponents.networks._torch_policy import TorchPolicy, evaluating
+from card_envs.opponents.policy import Policy
 
 if TYPE_CHECKING:
     from stable_baselines3.common.callbacks import BaseCallback
@@ -21,7 +22,7 @@ SEED = 1  # as training's own measurements on the way
 
 
 class Writer(Protocol):
-    """Where a curve goes, such as a `SummaryWriter` of torch or tensorboardX."""
+    """Logs scalars, such as the `SummaryWriter` of torch or tensorboardX."""
 
     def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> object:
         """Write a figure."""
@@ -29,7 +30,7 @@ class Writer(Protocol):
 
 @dataclass
 class Evaluation:
-    """Measures a learner every so many steps. `evaluate_every` makes it and describes the attributes.
+    """Evaluates a learner at regular intervals. `evaluate_every` makes it and describes the attributes.
 
     Attributes:
         say: gets each result as a line: `print`, or None for silence.
@@ -39,7 +40,7 @@ class Evaluation:
     every: int
     learner: Any
     game: Game
-    against: Sequence[str]
+    against: dict[str, Policy]
     pairs: int
     seed: int
     options: dict[str, Any]
@@ -69,16 +70,16 @@ class Evaluation:
         policy = to_policy(self.learner, self.game, "learner")  # each time: what it is made of may be replaced
         with evaluating(policy.module) if isinstance(policy, TorchPolicy) else nullcontext():
             results = {
-                name: play_pairs(self.game, policy, name, self.pairs, self.seed, options=self.options)
-                for name in self.against
+                name: play_pairs(self.game, policy, rival, self.pairs, self.seed, options=self.options)
+                for name, rival in self.against.items()
             }
         self.history.append((step, results))
         for name, result in results.items():
             if self.say is not None:
                 self.say(f"{step:,} steps: against {name} {result.in_words()}")
-            for tag, figure in figures(name, result).items():
-                if self.writer is not None:
-                    self.writer.add_scalar(tag, figure, step)
+        if self.writer is not None:
+            for tag, figure in figures(results).items():
+                self.writer.add_scalar(tag, figure, step)
         return results
 
     def callback(self) -> BaseCallback:
@@ -95,9 +96,8 @@ class Evaluation:
                 self.evaluation = evaluation
 
             def record(self, results: dict[str, PairResult]) -> None:
-                for name, result in results.items():
-                    for tag, figure in figures(name, result).items():
-                        self.logger.record(tag, figure)
+                for tag, figure in figures(results).items():
+                    self.logger.record(tag, figure)
 
             def _on_training_start(self) -> None:
                 self.record(self.evaluation(self.num_timesteps))
@@ -114,15 +114,15 @@ class Evaluation:
         return Evaluating(self)
 
 
-def figures(name: str, result: PairResult) -> dict[str, float]:
-    """Return the figures of a result against an opponent under the names that training's log has for them."""
-    share, margin = result.win_share, result.margin_per_deal
-    return {
-        f"strength/win_share_{name}": share.mean,
-        f"strength/win_share_{name}_low": share.low,
-        f"strength/win_share_{name}_high": share.high,
-        f"strength/margin_{name}": margin.mean,
-    }
+def figures(results: Mapping[str, PairResult]) -> dict[str, float]:
+    """Return the figures of results by opponent, under the names that training's log has for them."""
+    found: dict[str, float] = {}
+    for name, result in results.items():
+        share = result.win_share
+        of_name = f"strength/win_share_{name}"
+        found |= {of_name: share.mean, f"{of_name}_low": share.low, f"{of_name}_high": share.high}
+        found[f"strength/margin_{name}"] = result.margin_per_deal.mean
+    return found
 
 
 def evaluate_every(
@@ -136,13 +136,13 @@ def evaluate_every(
     options: dict[str, Any] | None = None,
     writer: Writer | None = None,
 ) -> Evaluation:
-    """Return what measures a learner every so many steps: call it with the number of steps so far.
+    """Return an evaluator of a learner, to be called with the number of steps so far.
 
     All measurements play the same deals, so that a curve shows the learner and not the cards. Report the final
     strength from other deals (another seed), since this curve may have chosen when to stop.
 
     Args:
-        steps: between measurements.
+        steps: between evaluations.
         learner: a torch module, a model of stable-baselines3, or whatever else `play_pairs` takes. It is read when it
             is measured: torch modules in `eval()` mode, and afterwards in the mode in which they were.
         game: the game.
@@ -158,8 +158,7 @@ def evaluate_every(
     check_game(game)
     if isinstance(against, str) or not against:
         raise ValueError(f"against: expected a list of names of opponents, got {against!r}")
-    for name in against:
-        to_policy(name, game, "against")
+    rivals = {name: to_policy(name, game, "against") for name in against}
     game.validated(options or {})
     every, pairs = check_int(steps, 1, 1 << 62, "steps"), check_int(pairs, 1, MOST_PAIRS, "pairs")
-    return Evaluation(every, learner, game, tuple(against), pairs, seed_number(seed), options or {}, writer)
+    return Evaluation(every, learner, game, rivals, pairs, seed_number(seed), options or {}, writer)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,18 +97,35 @@ def checked_out(out: object, kinds: Kinds) -> dict[str, NDArray[Any]]:
         ValueError: unknown name, array unfit for compiled code, different T, or shared memory.
     """
     given = known_keys(out, tuple(kinds), "out")
-    lengths = [len(array) for array in given.values() if isinstance(array, np.ndarray) and array.ndim]
-    num_steps = max((1, *lengths))
-    for name, array in given.items():
-        shape, dtype = kinds[name]
-        if name == SEEN:
-            shape = with_padding(shape, array)
-        given[name] = checked(f"out: {name}", array, (num_steps, *shape), np.dtype(dtype))
+    for name, shape in out_shapes(given, kinds, np.ndarray).items():
+        given[name] = checked(f"out: {name}", given[name], shape, np.dtype(kinds[name][1]))
     check_seen(given)
     for one, other in itertools.combinations(given, 2):
         if np.may_share_memory(given[one], given[other]):
             raise ValueError(f"out: expected arrays that do not overlap, but {one} and {other} share memory")
     return given
+
+
+def out_shapes(given: Mapping[str, Any], kinds: Kinds, kind: type[Any]) -> dict[str, tuple[int, ...]]:
+    """Return the shape that each array (or tensor, the `kind`) of `out` must have: [T, *shape], rows with padding."""
+    num_steps = max((1, *(len(array) for array in given.values() if isinstance(array, kind) and array.ndim)))
+    shapes = {name: kinds[name][0] for name in given}
+    return {
+        name: (num_steps, *(with_padding(shape, given[name]) if name == SEEN else shape))
+        for name, shape in shapes.items()
+    }
+
+
+Slice = TypeVar("Slice")
+
+
+def slice_at(slices: Sequence[Slice], has_steps: bool, t: object) -> Slice:
+    """Return the slice of `out` at time step t; without `out` there is one, at None. Raises ValueError."""
+    if has_steps:
+        return slices[check_int(t, 0, len(slices) - 1, "t")]
+    if t is not None:
+        raise ValueError(f"t: expected None, because `out` has no time steps, got {short_repr(t)}")
+    return slices[0]
 
 
 def check_seen(given: Mapping[str, Any]) -> None:

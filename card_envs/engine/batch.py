@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from card_envs._files import short_repr
 from card_envs.compiling import specialize, specialize_bot
 from card_envs.engine import _kernels as kernels
 from card_envs.engine._buffers import (
@@ -27,6 +26,7 @@ from card_envs.engine._buffers import (
     check_seats,
     checked,
     checked_out,
+    slice_at,
     with_padding,
     zeros,
 )
@@ -172,11 +172,7 @@ class BatchEnv(Fixed):
 
     def _into(self, t: int | None) -> tuple[Any, ...]:
         """Return the buffers to write to."""
-        if self._given:
-            return self._steps[check_int(t, 0, len(self._steps) - 1, "t")]
-        if t is not None:
-            raise ValueError(f"t: expected None, because `out` has no time steps, got {short_repr(t)}")
-        return self._steps[0]
+        return slice_at(self._steps, bool(self._given), t)
 
     @exclusive
     def observe(self, t: int | None = None) -> None:

@@ -16,7 +16,6 @@ import torch
 from numba import config, cuda
 from numpy.typing import ArrayLike, NDArray
 
-from card_envs._files import short_repr
 from card_envs.compiling import specialize, specialize_bot
 from card_envs.engine import _kernels as kernels
 from card_envs.engine._buffers import (
@@ -27,6 +26,8 @@ from card_envs.engine._buffers import (
     check_int,
     checked_states,
     known_keys,
+    out_shapes,
+    slice_at,
     with_padding,
 )
 from card_envs.engine._kernels import bot_playout, random_playout, step_rows
@@ -154,14 +155,9 @@ class GpuBatchEnv(Fixed):
         """Return the tensors of `out`, checked for kernels, which check nothing. Raises ValueError."""
         kinds = buffer_kinds(self.game, self.num_tables)
         given = known_keys(out, WRITTEN, "out")
-        steps = max(
-            (1, *(len(tensor) for tensor in given.values() if isinstance(tensor, torch.Tensor) and tensor.ndim))
-        )
-        for name, tensor in given.items():
-            shape, dtype = kinds[name]
-            shape = (steps, *(with_padding(shape, tensor) if name == SEEN else shape))
-            self._check(f"out: {name}", tensor, getattr(torch, np.dtype(dtype).name), shape)
-            if not tensor.is_contiguous():
+        for name, shape in out_shapes(given, kinds, torch.Tensor).items():
+            self._check(f"out: {name}", given[name], getattr(torch, np.dtype(kinds[name][1]).name), shape)
+            if not given[name].is_contiguous():
                 raise ValueError(f"out: {name}: expected a contiguous tensor")
         return given
 
@@ -173,11 +169,7 @@ class GpuBatchEnv(Fixed):
 
     def _into(self, t: int | None) -> tuple[Any, ...]:
         """Return the arguments of a step that writes to [t]. Raises ValueError."""
-        if self._given_out:
-            return self._steps[check_int(t, 0, len(self._steps) - 1, "t")]
-        if t is not None:
-            raise ValueError(f"t: expected None, because `out` has no time steps, got {short_repr(t)}")
-        return self._steps[0]
+        return slice_at(self._steps, bool(self._given_out), t)
 
     def columns(self, size: int, dtype: torch.dtype = torch.int8) -> torch.Tensor:
         """Return a new zero tensor [B, size] with the memory layout of `obs`."""

@@ -1,4 +1,4 @@
-"""What users may give in place of a policy: a name, a policy of any kind, or what another library trained."""
+"""Policies from what users pass: a name, a policy of any kind, or a model that another library trained."""
 
 from __future__ import annotations
 

@@ -39,6 +39,11 @@ class MoveCost(NamedTuple):
     error: float
 
 
+def searches_of(opponent: Opponent) -> list[SearchPolicy]:
+    """Return the searches among an opponent's parts; if there are none, it can't judge."""
+    return [part for part in opponent.policy.parts() if isinstance(part, SearchPolicy)]
+
+
 class MoveJudge:
     """Prices moves.
 
@@ -58,8 +63,7 @@ class MoveJudge:
         """Find the opponent's search. Raises ValueError if it has none."""
         if seconds is not None:
             opponent = opponent.within(seconds / 3)  # it searches twice, and prices
-        parts = opponent.policy.parts()
-        searches = [part for part in parts if isinstance(part, SearchPolicy)]
+        searches = searches_of(opponent)
         asked_by_others = {id(part) for search in searches for part in search.parts()[1:]}
         searches = [search for search in searches if id(search) not in asked_by_others]
         if not searches:

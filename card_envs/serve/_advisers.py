@@ -17,10 +17,10 @@ from card_envs.game import Game
 from card_envs.opponents._about import about, measured
 from card_envs.opponents._levels import levels
 from card_envs.opponents.policy import Opponent, PolicyError
-from card_envs.opponents.search import SearchPolicy
 from card_envs.options import adapter
 from card_envs.record import GameRecord
 from card_envs.reviews import MoveJudge
+from card_envs.reviews._judge import searches_of
 from card_envs.serve import _messages as messages
 from card_envs.serve._asking import ServedOpponents, advice, choose, is_quick
 from card_envs.serve._limits import Answer, Limits, Workers
@@ -60,7 +60,7 @@ class Advisers:
             opponents=names,
             about_opponents={name: about(self.opponents.opponent(game, name)) for name in names},
             levels=[messages.OneLevel(**level._asdict()) for level in levels(game, names)],
-            judges=[name for name in names if can_judge(self.opponents.opponent(game, name))],
+            judges=[name for name in names if searches_of(self.opponents.opponent(game, name))],
         )
         if picture is not None and game.name not in self.opponents.loading:  # no cards before the rules are compiled
             found.picture = _first_picture(game, picture == "tall")
@@ -179,11 +179,6 @@ class Advisers:
         """Drop jobs that no thread has begun."""
         self.quick.stop()
         self.searches.stop()
-
-
-def can_judge(opponent: Opponent) -> bool:
-    """Return whether `MoveJudge` takes an opponent."""
-    return any(isinstance(part, SearchPolicy) for part in opponent.policy.parts())
 
 
 @cache

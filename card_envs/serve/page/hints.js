@@ -1,8 +1,8 @@
 // What an adviser thinks of the moves, in words.
 
 import { count } from "./dom.js";
+import { isWorse } from "./review.js";
 
-const SURE = 2; // standard errors by which a cost must exceed 0 to count
 const LEAST = 0.5; // of the game's unit: estimates that differ by less are about as good
 const PRICED = 3; // moves that are priced beside the best one, where the adviser says nothing but how likely they are
 
@@ -34,7 +34,7 @@ export function worth(game, one, best, price) {
   if (one === best) return ["best", "the best"];
   if (price) {
     const { cost, error } = price;
-    if (cost < LEAST || cost <= SURE * error) return ["as good", "about as good"];
+    if (cost < LEAST || !isWorse(price)) return ["as good", "about as good"];
     return [`−${cost.toFixed(1)}`, `costs ${cost.toFixed(1)} ${unitOf(game)} ± ${error.toFixed(1)}`];
   }
   if (best.margin === null) {
@@ -51,6 +51,6 @@ export function worth(game, one, best, price) {
 export const hintLegend = (unit) => [
   ["best", "what the adviser would play; moves without a word look less good to it"],
   ["as good", "about as good, as far as the adviser can tell"],
-  ["−2", `costs about so many ${unit}, compared with the best`],
+  ["−2", `costs about 2 ${unit} compared with the best`],
   ["62 %", "how likely an adviser that does not search would play it"],
 ];

@@ -81,7 +81,8 @@ export async function review({ moves, judge, unit, positionAt, ask, goesOn, writ
   showSummary(...summary(judge, unit));
 }
 
-const isWorse = ({ cost, error }) => cost > SURE * error; // not if it is null
+/** Return whether a move clearly cost something. */
+export const isWorse = ({ cost, error }) => cost > SURE * error; // not if it is null
 
 /** Return what all moves cost, and how many of them did for certain. */
 function summary(judge, unit) {
