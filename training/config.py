@@ -94,6 +94,10 @@ class Config(BaseModel):
         None, "16-bit arithmetic in the inner layers (default: where the processor or GPU has it)", NETWORKS
     )
 
+    graphs: bool = setting(
+        True, "on a GPU, repeat steps of play and learning as CUDA graphs, where networks read no moves", NETWORKS
+    )
+
     # The networks
 
     network: str = setting(

@@ -168,12 +168,14 @@ class ActorNetwork(nn.Module):
         reads_moves: it reads `Inputs.after`.
         lookahead: it reads there what `greedy` makes of moves; all networks at a table must read alike.
         shows_baseline: it is shown there which move is `greedy`'s.
+        replayable: on a GPU, its launches depend on nothing but the number of decisions: see `training.graphs`.
         bf16: multiply in 16 bits where that is faster.
     """
 
     reads_moves = False
     lookahead = False
     shows_baseline = False
+    replayable = True
     bf16 = False
 
     def logits(self, inputs: Inputs, rows: Selection) -> torch.Tensor:
@@ -285,6 +287,7 @@ class AfterstateActor(Network):
     """Scores moves from the observation and what each changes: see `AfterstatePolicy` and `LookaheadPolicy`."""
 
     reads_moves = True
+    replayable = False  # as many rows as there are moves
 
     def __init__(
         self, game: Game, hidden: list[int], baseline_bonus: float, head_gain: float, lookahead: bool = False
@@ -367,6 +370,8 @@ class AfterstateActor(Network):
 
 class OwnNetwork(ActorNetwork):
     """A module of the user's, from observations and masks, [n, D] and [n, A] float32, to logits [n, A]."""
+
+    replayable = False  # it may do anything
 
     def __init__(self, game: Game, name: str) -> None:
         """Create it by calling its class with the game.

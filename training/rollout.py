@@ -21,6 +21,7 @@ from card_envs.game import Game, Int8s
 
 from .checkpoint import Memory, into_stream
 from .config import Config
+from .graphs import CudaGraphs, Graphs, NoGraphs
 from .moves import DeviceRecorder, HostRecorder, MoveReading, MoveSource
 from .networks import CPU, ActorNetwork, Inputs, Observations
 from .tables import EpisodeLog, HostTables, TensorTables
@@ -47,18 +48,33 @@ class Moment(NamedTuple):
 
 
 class Sampler(Protocol):
-    """Draws legal moves from the softmax of networks' scores."""
+    """Draws legal moves from the softmax of networks' scores.
+
+    Attributes:
+        generators: of torch, that it draws from.
+    """
+
+    generators: tuple[torch.Generator, ...]
+
+    def begin(self) -> None:
+        """Begin a rollout: all that its draws depend on comes from the stream now, or then."""
+        ...
 
     def decide(self, players: Players, inputs: Inputs, moment: Moment) -> None:
-        """Write the networks' moves; the next ones depend on nothing but the stream."""
+        """Write the networks' moves."""
         ...
 
 
 class CompiledSampler:
     """Scores the tables of each network alone, and draws by the inverse of the distribution function."""
 
+    generators: tuple[torch.Generator, ...] = ()
+
     def __init__(self, rng: np.random.Generator, pool: slice, device: torch.device) -> None:
         self.rng = rng
+
+    def begin(self) -> None:
+        """Do nothing: draws come from the stream one by one."""
 
     def decide(self, players: Players, inputs: Inputs, moment: Moment) -> None:
         mask, mover, actions, log_probs = (tensor.numpy() for tensor in moment)
@@ -79,10 +95,13 @@ class GumbelSampler:
         self.rng = rng
         self.pool = pool
         self.generator = torch.Generator(device)
+        self.generators: tuple[torch.Generator, ...] = (self.generator,)
+
+    def begin(self) -> None:
+        self.generator.manual_seed(int(self.rng.integers(1 << 63)))
 
     def decide(self, players: Players, inputs: Inputs, moment: Moment) -> None:
         mask, mover, actions, log_probs = moment
-        self.generator.manual_seed(int(self.rng.integers(1 << 63)))
         (actor, _), *others = players
         logits = actor.logits(inputs, slice(None))
         for network, player in others:
@@ -145,6 +164,7 @@ class Backend(NamedTuple):
         dense: first layers read dense rows, not sparse ones: see `Observations`.
         sampler: called with a stream, the tables where the pool may have seats, and the device.
         recorder: finds what moves change.
+        graphs: repeats what always does the same; called with the generators that it draws from.
     """
 
     device: torch.device
@@ -152,6 +172,7 @@ class Backend(NamedTuple):
     dense: bool
     sampler: Callable[[np.random.Generator, slice, torch.device], Sampler]
     recorder: Callable[[Game, MoveReading, int, Any], HostRecorder | DeviceRecorder]
+    graphs: Callable[..., Graphs] = NoGraphs
 
 
 HOST = Backend(CPU, HostTables, False, CompiledSampler, HostRecorder)
@@ -167,7 +188,7 @@ def backend_of(name: str) -> Backend:
         return Backend(CPU, GpuBatchEnv, True, GumbelSampler, DeviceRecorder)
     device = usable(f"cuda:{os.environ['LOCAL_RANK']}" if name == "cuda" and "LOCAL_RANK" in os.environ else name)
     torch.cuda.set_device(device)
-    return Backend(device, partial(GpuBatchEnv, device=device), True, GumbelSampler, DeviceRecorder)
+    return Backend(device, partial(GpuBatchEnv, device=device), True, GumbelSampler, DeviceRecorder, CudaGraphs)
 
 
 class Rollout:
@@ -183,9 +204,11 @@ class Rollout:
         seat, actions, log_probs, learned: [T, B].
         baseline: [T, B] the baseline action: what `greedy` would play.
         rewards: [T, B, S] float32, in points; done: [T, B].
+        advantages, returns: [T, B], for PPO, which writes them.
         players: [B, S] LEARNER, POOL or GREEDY.
         labels: [T, B, A] float32, of moves of decisions in `learned`; A is 0 where nothing gives labels.
         after: what the moves of all T * B decisions change, where the actor reads that.
+        graphs: repeats what is done with these tensors, which stay where they are.
     """
 
     def __init__(
@@ -233,9 +256,11 @@ class Rollout:
         self._full_now = torch.zeros((config.num_envs, full_size), dtype=torch.int8, device=backend.device)
         self.actions, self.baseline = zeros(dtype=torch.int64), zeros(dtype=torch.int64)
         self.log_probs, self.learned = zeros(), zeros(dtype=torch.bool)
+        self.advantages, self.returns = zeros(), zeros()
         self.labels = zeros(0 if label is None else rules.NUM_ACTIONS)
         self.steps: list[Observations] = []
         self.after: MoveSource | None = None
+        self.graphs = backend.graphs(*self.sampler.generators) if config.graphs else NoGraphs()
 
     @torch.no_grad()
     def collect(self, actor: ActorNetwork, opponent: ActorNetwork | None) -> None:
@@ -254,27 +279,36 @@ class Rollout:
         if reading is not None:
             recorder = self.backend.recorder(self.game, reading, len(self.seen), tables)
         self.steps = [Observations(seen, self.backend.dense, size=self._seen_size) for seen in self.seen]
-        self.episodes.make_room(len(self.seen))
+        if self.episodes.make_room(len(self.seen)):
+            self.graphs.forget()
+        self.sampler.begin()
+        always_alike = self.label is None and all(network.replayable for network, _ in networks)
+        graphs = self.graphs if always_alike else NoGraphs()
+        graphs.repeat(("play", opponent), lambda: self._play(networks, recorder))
+        tables.check()
+        self.after = None if recorder is None else recorder.all(self.baseline, self.mask)
+
+    def _play(self, networks: Players, recorder: HostRecorder | DeviceRecorder | None) -> None:
+        """Play T steps."""
+        tables = self.tables
         tables.observe(0)
         for t in range(len(self.seen)):
             mask = self.mask[t]
             tables.bot_actions("greedy", self.baseline[t])
             self.actions[t] = self.baseline[t]
             mover = self.players.gather(1, self.seat[t].long()[:, None])[:, 0]
-            if opponent is None:
+            if len(networks) == 1:
                 mover.masked_fill_(mover == POOL, LEARNER)
             self.learned[t] = (mover == LEARNER) & (mask.sum(dim=1, dtype=torch.int32) > 1)
             after = None if recorder is None else recorder.step(mover != GREEDY, self.baseline[t], mask)
             if self.label is None:
                 tables.observe_all(self.full[t])
             else:
-                self._label(t, after if reading is not None and reading.lookahead else None)
+                self._label(t, after if recorder is not None and recorder.reading.lookahead else None)
             inputs = Inputs(self.steps[t], after)
             self.sampler.decide(networks, inputs, Moment(mask, mover, self.actions[t], self.log_probs[t]))
             tables.step(self.actions[t], t + 1)
             self.episodes.record(self.actions[t], self.done[t])
-        tables.check()
-        self.after = None if recorder is None else recorder.all(self.baseline, self.mask)
 
     def _label(self, t: int, merged: MoveSource | None) -> None:
         """Label moves of the decisions to learn from; where moves with the same afterstate are merged, one of them."""
@@ -323,6 +357,7 @@ class Rollout:
         """Go on from a memory, of any device. Raises ValueError where it is not of such tables."""
         arrays, facts = memory
         self.episodes.restore(arrays)
+        self.graphs.forget()
         into_stream(self.rng, facts, "rng")
 
 

@@ -139,19 +139,22 @@ class EpisodeLog:
         self._lengths = torch.zeros(len(keys), dtype=torch.int64, device=device)
         self._moves = torch.zeros((0, len(keys)), dtype=torch.int16, device=device)  # [longest, B]
 
-    def make_room(self, steps: int) -> None:
-        """Make room for that many more moves at each table; waits."""
+    def make_room(self, steps: int) -> bool:
+        """Make room for that many more moves at each table; return whether they have moved in memory. Waits."""
         missing = int(self._lengths.max()) + steps - len(self._moves)
-        if missing > 0:
-            self._moves = torch.cat([self._moves, self._moves.new_zeros((missing, self._moves.shape[1]))])
+        if missing <= 0:
+            return False
+        more = max(missing, len(self._moves))  # seldom: what has been captured for these addresses is lost
+        self._moves = torch.cat([self._moves, self._moves.new_zeros((more, self._moves.shape[1]))])
+        return True
 
     def record(self, actions: torch.Tensor, done: torch.Tensor) -> None:
         """Remember what has just been played at all tables [B]; episodes that are `done` [B] are forgotten."""
         streams = self.tables.streams
         self._moves.scatter_(0, self._lengths[None], actions[None].short())
-        self._lengths = (self._lengths + 1).masked_fill_(done, 0)
-        self._dealt_from = torch.where(done, self._keys, self._dealt_from)
-        self._keys = torch.where(done, streams, self._keys)
+        self._lengths.add_(1).masked_fill_(done, 0)
+        self._dealt_from.copy_(torch.where(done, self._keys, self._dealt_from))
+        self._keys.copy_(torch.where(done, streams, self._keys))
 
     def memory(self) -> Arrays:
         """Return copies: `dealt_from` [B], `lengths` [B], and the `moves` of one table after the other."""

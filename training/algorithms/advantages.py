@@ -25,7 +25,7 @@ from ..ranks import Ranks
 from ..rollout import Backend, backend_of
 from .labels import BASELINE, MoveLabels, finish_by_greedy, phases_of, spreads
 from .playouts import LearnerPlayouts
-from .self_play import SelfPlay, Stopwatch, Tally, check_losses
+from .self_play import SelfPlay, Stopwatch
 
 SHARPNESS = 20.0  # of the policy: by how much a move's logit rises for an advantage of one standard deviation
 MOST_SPREADS = 8.0  # advantages of more standard deviations are clipped
@@ -74,11 +74,11 @@ class Advantages(SelfPlay):
         rollout, inputs = self.rollout, self.rollout.inputs()
         rows = rollout.learned.flatten().nonzero()[:, 0]
         mask, baselines = rollout.mask.flatten(0, 1), rollout.baseline.flatten()
-        advantages = self._in_spreads(rollout.labels.flatten(0, 1), mask, baselines, rows)
-        learning_rate = self.set_learning_rate(progress)
-        tally, losses = Tally(self), []
-        arrays = {"seen": inputs.seen.unpadded, "mask": mask, "baseline": baselines, "advantages": advantages}
-        for chosen in self.minibatches(rows):
+        advantages = rollout.labels.flatten(0, 1)
+        self._put_into_spreads(advantages, mask, baselines, rows)
+        actions, learning_rate = rollout.actions.flatten(), self.set_learning_rate(progress)
+
+        def loss_of(chosen: torch.Tensor) -> torch.Tensor:
             legal, baseline = mask.index_select(0, chosen).bool(), baselines[chosen][:, None]
             target = advantages.index_select(0, chosen)
             logits = self.actor.logits(inputs, chosen).masked_fill(~legal, float(ILLEGAL))
@@ -87,24 +87,22 @@ class Advantages(SelfPlay):
             # Differences between moves that the actor itself believes far behind count less.
             errors = (predicted - target) ** 2 / (1 + predicted.detach() ** 2)
             loss = errors.sum() / alternatives.sum().clamp_min(1)
-            losses.append((loss.detach(), chosen))
-            if self.device.type == "cpu":  # a GPU would have to wait
-                check_losses([losses.pop()], **arrays)
-            self.gradient_step(loss)
+            self.tally.add(advantage_loss=loss)
             entropy = entr(logits.detach().softmax(dim=1)).sum(dim=1)
-            tally.add(advantage_loss=loss)
             share = entropy / alternatives.sum(dim=1).add(1).log().clamp_min(1e-3)
-            tally.add_entropy(rollout.actions.flatten()[chosen], share)
-        check_losses(losses, **arrays)
-        return {**tally.means(), "learning_rate": learning_rate}
+            self.tally.add_entropy(actions[chosen], share)
+            return loss
 
-    def _in_spreads(
+        arrays = {"seen": inputs.seen.unpadded, "mask": mask, "baseline": baselines, "advantages": advantages}
+        return {**self.descend(loss_of, rows, None, **arrays), "learning_rate": learning_rate}
+
+    def _put_into_spreads(
         self, points: torch.Tensor, mask: torch.Tensor, baselines: torch.Tensor, rows: torch.Tensor
-    ) -> torch.Tensor:
-        """Return [N, A] advantages in standard deviations of the best alternative's, for each phase, within a limit."""
+    ) -> None:
+        """Divide advantages [N, A] by the spread of the best alternative's in each phase, and clip them."""
         chosen = points.index_select(0, rows), baselines[rows], mask.index_select(0, rows)
         spread = torch.from_numpy(spreads(*chosen, self.phases)).to(points.device)
-        return (points / spread[self.phases[baselines]][:, None]).clamp(-MOST_SPREADS, MOST_SPREADS)
+        points.div_(spread[self.phases[baselines]][:, None]).clamp_(-MOST_SPREADS, MOST_SPREADS)
 
     def policy(self) -> Policy:
         return self.stored() if self.margin else super().policy()

@@ -14,14 +14,14 @@ from ..config import Config
 from ..networks import ActorNetwork, Inputs, Observations, evaluate_in_parts, initial_networks
 from ..ranks import Ranks
 from ..rollout import Backend, backend_of
-from .self_play import SelfPlay, Stopwatch, Tally, check_losses
+from .self_play import SelfPlay, Stopwatch
 
 HUBER_DELTA = 2.0  # error of a value beyond which its loss is linear
 
 
 @dataclass
 class TrainingBatch:
-    """N decisions and what to learn from them; nothing is copied from the rollout.
+    """N decisions and what to learn from them: views of the rollout's tensors.
 
     Attributes:
         inputs: of the actor.
@@ -50,7 +50,11 @@ class TrainingBatch:
 
 
 class PPO(SelfPlay):
-    """Actor and critic."""
+    """Actor and critic.
+
+    Attributes:
+        now: numbers that all minibatches of an update read: `mean` and `std` of the advantages, and weights of losses.
+    """
 
     def __init__(
         self,
@@ -68,6 +72,8 @@ class PPO(SelfPlay):
         networks = networks or initial_networks(get_game(config.game), config, critic=True)
         super().__init__(config, ranks, networks, backend)
         self.critic = networks["critic"]
+        kinds = {"mean": torch.float64, "std": torch.float64, "ent_coef": torch.float32, "bc_coef": torch.float32}
+        self.now = {name: torch.zeros((), dtype=kind, device=self.device) for name, kind in kinds.items()}
 
     def iterate(self, progress: float) -> dict[str, float]:
         """Play T steps, value them, and improve the networks: see `Algorithm`."""
@@ -88,18 +94,19 @@ class PPO(SelfPlay):
         values = torch.zeros_like(rollout.log_probs)
         values.view(-1)[rows] = evaluate_in_parts(self.critic, full, rows)[:, 0]
         last_values = evaluate_in_parts(self.critic, last, torch.arange(len(last.obs), device=self.device))
-        advantages = gae_advantages(
+        rollout.advantages[:] = gae_advantages(
             rollout.seat, rollout.learned, rollout.rewards * config.reward_scale, rollout.done, values,
             last_values.view(config.num_envs, -1), config.gae_lambda,
         )  # fmt: skip
+        torch.add(values, rollout.advantages, out=rollout.returns)
         return TrainingBatch(
             inputs=rollout.inputs(),
             full=full,
             mask=rollout.mask.flatten(0, 1),
             actions=rollout.actions.flatten(),
             log_probs=rollout.log_probs.flatten(),
-            advantages=advantages.flatten(),
-            returns=(values + advantages).flatten(),
+            advantages=rollout.advantages.flatten(),
+            returns=rollout.returns.flatten(),
             expert=rollout.baseline.flatten(),
             rows=rows,
         )
@@ -112,28 +119,24 @@ class PPO(SelfPlay):
             of actions, `value_loss`, `approx_kl` (from the policy that played), `clip_fraction`; where used, `bc_loss`;
             and the learning rate.
         """
+        self._set_now(batch, progress)
         learning_rate = self.set_learning_rate(progress)
-        tally, losses = Tally(self), []
-        mean, std = self._moments(batch)
-        for rows in self.minibatches(batch.rows):
-            advantages = ((batch.advantages[rows].double() - mean) / std).float()
-            policy_loss = self._policy_loss(batch, rows, advantages, progress, tally)
+        critic_alone, clones = progress < self.config.critic_first, bool(self.now["bc_coef"])
+
+        def loss_of(rows: torch.Tensor) -> torch.Tensor:
+            policy_loss = self._policy_loss(batch, rows, clones)
             values = self.critic(batch.full, rows)[:, 0]
             value_loss = huber_loss(values, batch.returns[rows], delta=HUBER_DELTA)
-            loss = value_loss if progress < self.config.critic_first else policy_loss + value_loss
-            losses.append((loss.detach(), rows))
-            if self.device.type == "cpu":  # a GPU would have to wait
-                check_losses([losses.pop()], **batch.arrays())
-            self.gradient_step(loss)
-            tally.add(value_loss=value_loss)
-        check_losses(losses, **batch.arrays())
-        return {**tally.means(), "learning_rate": learning_rate}
+            self.tally.add(value_loss=value_loss)
+            return value_loss if critic_alone else policy_loss + value_loss
 
-    def _policy_loss(
-        self, batch: TrainingBatch, rows: torch.Tensor, advantages: torch.Tensor, progress: float, tally: Tally
-    ) -> torch.Tensor:
-        """Return the loss of the actor: clipped surrogate objective, entropy and behaviour cloning."""
-        config = self.config
+        means = self.descend(loss_of, batch.rows, (critic_alone, clones), **batch.arrays())
+        return {**means, "learning_rate": learning_rate}
+
+    def _policy_loss(self, batch: TrainingBatch, rows: torch.Tensor, clones: bool) -> torch.Tensor:
+        """Return the loss of the actor: clipped surrogate objective, entropy and, if so, behaviour cloning."""
+        config, now = self.config, self.now
+        advantages = ((batch.advantages[rows].double() - now["mean"]) / now["std"]).float()
         legal, actions = batch.mask.index_select(0, rows).bool(), batch.actions[rows]
         logits = self.actor.logits(batch.inputs, rows).masked_fill(~legal, float(ILLEGAL))
         log_all, probs = log_softmax(logits, dim=1), logits.softmax(dim=1)  # log_all.exp() is slow far below 0
@@ -145,19 +148,27 @@ class PPO(SelfPlay):
 
         entropy = -(probs * log_all).sum(dim=1)
         entropy_share = entropy / legal.sum(dim=1, dtype=torch.float32).log().clamp_min(1e-3)
-        loss = loss - (config.ent_coef + (config.ent_coef_end - config.ent_coef) * progress) * entropy_share.mean()
+        loss = loss - now["ent_coef"] * entropy_share.mean()
 
-        bc_coef = config.bc_coef * max(0.0, 1 - progress / config.bc_until)
-        if bc_coef:
+        if clones:
             bc_loss = -log_all.gather(1, batch.expert[rows][:, None]).mean()
-            loss = loss + bc_coef * bc_loss
-            tally.add(bc_loss=bc_loss)
-        tally.add_entropy(actions, entropy_share)
-        tally.add(
+            loss = loss + now["bc_coef"] * bc_loss
+            self.tally.add(bc_loss=bc_loss)
+        self.tally.add_entropy(actions, entropy_share)
+        self.tally.add(
             approx_kl=(ratio.detach() - 1 - log_ratio.detach()).mean(),  # http://joschu.net/blog/kl-approx.html
             clip_fraction=((ratio.detach() - 1).abs() > config.clip_coef).float().mean(),
         )
         return loss
+
+    def _set_now(self, batch: TrainingBatch, progress: float) -> None:
+        """Set `now`, in place, for an update."""
+        config = self.config
+        mean, std = self._moments(batch)
+        self.now["mean"].copy_(mean)
+        self.now["std"].copy_(std)
+        self.now["ent_coef"].fill_(config.ent_coef + (config.ent_coef_end - config.ent_coef) * progress)
+        self.now["bc_coef"].fill_(config.bc_coef * max(0.0, 1 - progress / config.bc_until))
 
     def _moments(self, batch: TrainingBatch) -> tuple[torch.Tensor, torch.Tensor]:
         """Return mean and standard deviation of the advantages in all ranks."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Hashable, Mapping
+from functools import cached_property
 from math import fsum
+from typing import TypeAlias, TypeGuard
 
 import numpy as np
 import torch
 from torch import nn
 
-from card_envs.game import Game
+from card_envs.game import Field, Game
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
 from card_envs.opponents._names import folder_of
@@ -29,6 +31,7 @@ from . import Algorithm, Diverged
 
 LAST_LEARNING_RATE = 0.1  # share that is left at the end
 OPPONENTS_SHARE = 0.5  # how often one of the pool's opponents is drawn where there are snapshots as well
+Minibatches: TypeAlias = torch.Tensor | list[torch.Tensor]  # K of them: numbers of M decisions each, or about M
 
 
 class SelfPlay(Algorithm):
@@ -81,7 +84,9 @@ class SelfPlay(Algorithm):
         for network in (*networks.values(), *self.pool.networks):
             network.to(self.device).bf16 = bf16
         self.parameters = [parameter for network in networks.values() for parameter in network.parameters()]
-        self.optimizer = torch.optim.Adam(self.parameters, lr=config.learning_rate, eps=1e-5, fused=True)
+        on_gpu = self.device.type == "cuda"
+        rate = torch.tensor(config.learning_rate, device=self.device) if backend.dense else config.learning_rate
+        self.optimizer = torch.optim.Adam(self.parameters, lr=rate, eps=1e-5, fused=True, capturable=on_gpu)
         if config.warm_start:
             self._warm_start(config.warm_start)
         self.begin_stage(config.stage(0))
@@ -102,14 +107,19 @@ class SelfPlay(Algorithm):
         self.rollout.collect(self.actor, self.pool.draw())
         self.updates += 1
 
-    def minibatches(self, rows: torch.Tensor) -> Iterator[torch.Tensor]:
-        """Yield numbers of decisions, rows [n], in minibatches of random order, `update_epochs` times.
+    def minibatches(self, rows: torch.Tensor) -> Minibatches:
+        """Return numbers of decisions, rows [n], in minibatches of random order, `update_epochs` times each.
 
-        Each process has as many minibatches as the others, of their own decisions.
+        A single process on a GPU has minibatches of one size, a tensor [K, M]: what does not fill one goes to the next
+        epoch, and in the last is left out. Else their sizes are alike, and each process has as many as the others.
         """
-        number = self.ranks.sum(len(rows))[0] / self.ranks.count
-        for _ in range(self.config.update_epochs):
-            yield from self._shuffled(rows).tensor_split(max(1, round(number / self.config.minibatch_size)))
+        config = self.config
+        if self.backend.dense and self.ranks.count == 1:
+            shuffled = torch.cat([self._shuffled(rows) for _ in range(config.update_epochs)])
+            size = max(1, min(config.minibatch_size, len(shuffled)))
+            return shuffled[: len(shuffled) // size * size].view(-1, size)
+        number = max(1, round(self.ranks.sum(len(rows))[0] / self.ranks.count / config.minibatch_size))
+        return [part for _ in range(config.update_epochs) for part in self._shuffled(rows).tensor_split(number)]
 
     def _shuffled(self, rows: torch.Tensor) -> torch.Tensor:
         if not self.backend.dense:
@@ -121,8 +131,82 @@ class SelfPlay(Algorithm):
         """Set and return the learning rate at that share of the run."""
         rate = self.config.learning_rate * (1 + (LAST_LEARNING_RATE - 1) * progress)
         for group in self.optimizer.param_groups:
-            group["lr"] = rate
+            if isinstance(group["lr"], torch.Tensor):
+                group["lr"].fill_(rate)
+            else:
+                group["lr"] = rate
         return rate
+
+    def descend(
+        self, loss_of: Callable[[torch.Tensor], torch.Tensor], rows: torch.Tensor, kind: Hashable,
+        **arrays: torch.Tensor,
+    ) -> dict[str, float]:  # fmt: skip
+        """Take a step down the gradient for each minibatch of some decisions; all ranks take as many.
+
+        Args:
+            loss_of: returns the loss of a minibatch, of its rows [M], and adds figures to `tally`.
+            rows: [n] decisions.
+            kind: of the loss: `loss_of` does the same whenever it is the same, with tensors at the same places.
+            arrays: [N, …] what to look at where a loss is not finite.
+
+        Returns:
+            The means of the figures.
+
+        Raises:
+            Diverged: a loss is not finite; on a CPU, nothing was learned from it.
+        """
+        self.tally.clear()
+        minibatches = self.minibatches(rows)
+        if self._can_replay(minibatches):
+            self._descend_replayed(loss_of, minibatches, kind, arrays)
+            return self.tally.means()
+        losses = []
+        for part in minibatches:
+            loss = loss_of(part)
+            losses.append(loss.detach()[None])
+            if self.device.type == "cpu":  # a GPU would have to wait
+                check_losses(losses[-1], [part], arrays)
+            self.gradient_step(loss)
+        if losses:
+            check_losses(torch.cat(losses), minibatches, arrays)
+        return self.tally.means()
+
+    def _can_replay(self, minibatches: Minibatches) -> TypeGuard[torch.Tensor]:
+        """Return whether a minibatch is work that is always the same."""
+        alike = isinstance(minibatches, torch.Tensor) and minibatches.shape[1] == self.config.minibatch_size
+        return alike and self.rollout.graphs.replays and all(network.replayable for network in self.networks.values())
+
+    def _descend_replayed(
+        self, loss_of: Callable[[torch.Tensor], torch.Tensor], minibatches: torch.Tensor, kind: Hashable,
+        arrays: Mapping[str, torch.Tensor],
+    ) -> None:  # fmt: skip
+        """Do what `descend` does, with tensors that stay where they are: the minibatch's number is one of them."""
+        number, order, losses = self._replayed
+        number.zero_()
+        order[: len(minibatches)] = minibatches
+
+        def step() -> None:
+            loss = loss_of(order.index_select(0, number)[0])
+            losses.index_copy_(0, number, loss.detach()[None])
+            self.gradient_step(loss)
+            number.add_(1)
+
+        for _ in range(len(minibatches)):
+            self.rollout.graphs.repeat(("step", kind), step)
+        check_losses(losses[: len(minibatches)], minibatches, arrays)
+
+    @cached_property
+    def _replayed(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """[1] the number of a minibatch, [K, M] the rows of all, and [K] their losses."""
+        config = self.config
+        most = config.update_epochs * config.num_envs * config.num_steps // config.minibatch_size
+        order = torch.zeros((most, config.minibatch_size), dtype=torch.int64, device=self.device)
+        return order.new_zeros(1), order, torch.zeros(most, device=self.device)
+
+    @cached_property
+    def tally(self) -> Tally:
+        """The figures of the update."""
+        return Tally(self.action_fields, self.device)
 
     def gradient_step(self, loss: torch.Tensor) -> None:
         """Take a step down the gradient; all ranks take the same."""
@@ -290,19 +374,26 @@ class Stopwatch:
 
 
 class Tally:
-    """Sums of figures over the minibatches of an update, kept on the device: nothing waits for them."""
+    """Means of figures over the minibatches of an update, kept on the device: nothing waits for them."""
 
-    def __init__(self, owner: SelfPlay) -> None:
-        fields = owner.action_fields
+    def __init__(self, fields: tuple[Field, ...], device: torch.device) -> None:
+        """Begin without figures; `fields` are ranges of actions."""
         self._names = [field.name for field in fields]
         number_of = np.repeat(np.arange(len(fields)), [field.size for field in fields])
-        self._is_of_field = torch.from_numpy(np.eye(len(fields))[number_of]).to(owner.device)  # [A, F]
-        self._sums: dict[str, list[torch.Tensor]] = {}
-        self._by_field = torch.zeros((2, len(fields)), dtype=torch.float64, device=owner.device)
+        self._is_of_field = torch.from_numpy(np.eye(len(fields))[number_of]).to(device)  # [A, F]
+        self._sums: dict[str, torch.Tensor] = {}  # [2] sum and number
+        self._by_field = torch.zeros((2, len(fields)), dtype=torch.float64, device=device)
+
+    def clear(self) -> None:
+        """Begin again, in the same memory."""
+        for sums in (self._by_field, *self._sums.values()):
+            sums.zero_()
 
     def add(self, **figures: torch.Tensor) -> None:
         for name, figure in figures.items():
-            self._sums.setdefault(name, []).append(figure.detach())
+            if name not in self._sums:
+                self._sums[name] = torch.zeros(2, dtype=torch.float64, device=figure.device)
+            self._sums[name] += torch.stack([figure.detach(), torch.ones_like(figure)])
 
     def add_entropy(self, actions: torch.Tensor, shares: torch.Tensor) -> None:
         """Add the entropies of decisions, also by the range of actions that each action is of."""
@@ -313,13 +404,15 @@ class Tally:
         self._by_field += torch.stack([shares, torch.ones_like(shares)]) @ self._is_of_field.index_select(0, actions)
 
     def means(self) -> dict[str, float]:
-        means = {name: float(torch.stack(figures).double().mean()) for name, figures in self._sums.items()}
+        found = {name: sums.tolist() for name, sums in self._sums.items()}
+        means = {name: total / number for name, (total, number) in found.items() if number}
         sums, numbers = self._by_field.cpu().numpy()
         return means | {f"entropy_{self._names[i]}": float(sums[i] / numbers[i]) for i in np.flatnonzero(numbers)}
 
 
-def check_losses(losses: list[tuple[torch.Tensor, torch.Tensor]], **tensors: torch.Tensor) -> None:
-    """Raise Diverged for a loss that is not finite, with those rows of the tensors that it is of."""
-    for loss, rows in losses:
-        if not torch.isfinite(loss):
-            raise Diverged({name: tensor[rows].cpu().numpy() for name, tensor in tensors.items()})
+def check_losses(losses: torch.Tensor, minibatches: Minibatches, tensors: Mapping[str, torch.Tensor]) -> None:
+    """Raise Diverged for the first of K losses that is not finite, with those rows of the tensors that it is of."""
+    finite = torch.isfinite(losses).cpu()
+    if not finite.all():
+        rows = minibatches[int(finite.int().argmin())]
+        raise Diverged({name: tensor[rows].cpu().numpy() for name, tensor in tensors.items()})
