@@ -249,7 +249,10 @@ class Network(ActorNetwork):
         """Return [n, H] the first layer's sums, before its ReLU; of dense rows also with another weight [D, H]."""
         if seen.dense or (self.bf16 and len(self.first_bias) >= DENSE):
             kind = torch.bfloat16 if self.bf16 else torch.float32
-            dense = seen.taken(rows).to(kind)  # whole numbers up to 256 are exact in 16 bits
+            taken = seen.taken(rows)
+            if not seen.dense:  # padding is for a GPU
+                taken = taken[:, : seen.size]
+            dense = taken.to(kind)  # whole numbers up to 256 are exact in 16 bits
             weight = self.first_weight if weight is None else weight
             weight = padded_weight(weight * self._column_scale, dense).to(kind)
             known = padded(dense) if self.bf16 else dense
