@@ -1,6 +1,7 @@
-"""A line of JSON for each test as soon as it ends, with its failure: `pytest -p tests.progress --progress FILE`.
+"""A line of JSON for each test as soon as it begins or ends: `pytest -p tests.progress --progress FILE`.
 
-What a run has found survives when it is cut off, as on a machine that is lent for minutes.
+What a run has found survives when it is cut off, as on a machine that is lent for minutes: failures, and what was under
+way.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--progress", metavar="FILE", type=Path, help="append a line of JSON for each test as it ends")
+    parser.addoption("--progress", metavar="FILE", type=Path, help="append a line of JSON as a test begins or ends")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -30,11 +31,19 @@ class Progress:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.file = path.open("a", encoding="utf-8")
 
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Write that a test begins."""
+        self._write({"test": nodeid, "outcome": "began"})
+
     def pytest_runtest_logreport(self, report: Any) -> None:
         """Write a report: of the test itself, or of what failed before or after it."""
         if report.when == "call" or report.outcome != "passed":
-            line = {"test": report.nodeid, "outcome": report.outcome, "seconds": round(report.duration, 1)}
+            seconds = round(report.duration, 1)
+            line: dict[str, Any] = {"test": report.nodeid, "outcome": report.outcome, "seconds": seconds}
             if report.outcome == "failed":
                 line |= {"when": report.when, "failure": report.longreprtext}
-            self.file.write(json.dumps(line) + "\n")
-            self.file.flush()
+            self._write(line)
+
+    def _write(self, line: dict[str, Any]) -> None:
+        self.file.write(json.dumps(line) + "\n")
+        self.file.flush()

@@ -30,6 +30,9 @@ def test_a_run_that_is_cut_off_has_told_what_it_found(tmp_path: Path) -> None:
     alone = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")}
     done = subprocess.run(command, cwd=ROOT, env=alone, capture_output=True, text=True, check=False)
     assert done.returncode == 9, done.stderr
-    good, wrong = map(json.loads, file.read_text().splitlines())
-    assert good["test"].endswith("test_it.py::test_good") and good["outcome"] == "passed"
-    assert wrong["outcome"] == "failed" and "assert (1 + 1) == 3" in wrong["failure"]
+    lines = list(map(json.loads, file.read_text().splitlines()))
+    outcomes = [(line["test"].partition("::")[2], line["outcome"]) for line in lines]
+    ends = [("test_good", "passed"), ("test_wrong", "failed")]
+    assert outcomes == [*((name, told) for name, end in ends for told in ("began", end)), ("test_cut_off", "began")]
+    wrong = lines[3]
+    assert "assert (1 + 1) == 3" in wrong["failure"]
