@@ -15,7 +15,6 @@ from time import perf_counter
 from typing import Any, TypeVar
 
 import torch
-from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
 from card_envs.engine.gpu import SIMULATED
@@ -116,7 +115,7 @@ def on_the_card(events: Iterable[Any]) -> dict[str, Any]:
     launches, spans, kernels = 0, [], Counter[str]()
     times: Counter[str] = Counter()
     for event in events:
-        if event.device_type == DeviceType.CPU:
+        if event.device_type.name == "CPU":
             launches += bool(LAUNCHES.match(event.name))
         elif not event.is_user_annotation:  # such as a whole step of the optimizer
             spans.append((event.time_range.start, event.time_range.end))
