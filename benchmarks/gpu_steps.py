@@ -155,11 +155,11 @@ def found_in(out: Path) -> dict[str, Any]:
     """Return what steps have found so far, from their files."""
     rates = {file.stem: known(file)["games"][file.stem] for file in sorted(out.glob("rates/*.json"))}
     profiles = {file.stem: known(file) for file in sorted(out.glob("profiles/*.json"))}
-    runs = {folder.name: run_in(folder) for folder in sorted(out.glob("runs/*")) if folder.is_dir()}
-    return {"tests": tests_in(out / "tests.jsonl"), "rates": rates, "profiles": profiles, "training": runs}
+    runs = {folder.name: found_by_run(folder) for folder in sorted(out.glob("runs/*")) if folder.is_dir()}
+    return {"tests": found_by_tests(out / "tests.jsonl"), "rates": rates, "profiles": profiles, "training": runs}
 
 
-def tests_in(file: Path) -> dict[str, Any]:
+def found_by_tests(file: Path) -> dict[str, Any]:
     """Return how many tests passed, which failed, which were under way at the end, and the seconds of each."""
     last = {line["test"]: line for line in lines_of(file)}
     by: dict[str, list[str]] = {}
@@ -170,7 +170,7 @@ def tests_in(file: Path) -> dict[str, Any]:
     return {**numbers, **names, "seconds": {name: line["seconds"] for name, line in last.items() if "seconds" in line}}
 
 
-def run_in(folder: Path) -> dict[str, Any]:
+def found_by_run(folder: Path) -> dict[str, Any]:
     """Return what a run of training has come to: the last entry of its log, and its strength, once it is measured."""
     entries = lines_of(folder / "log.jsonl")
     opponent = folder / "opponent" / "opponent.json"
