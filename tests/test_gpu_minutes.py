@@ -195,7 +195,7 @@ def test_the_script_runs_in_the_simulator(tmp_path: Path) -> None:
     assert all(rate > 0 for rates in result["rates"].values() for rate in rates.values())
     assert len(result["profiles"]) == len(PROFILED)
     for profile in result["profiles"].values():
-        assert profile["decisions"] == 8
+        assert 0 < profile["decisions"] <= 8
         assert {"play", "batch", "update"} == {
             name for name, part in profile["parts"].items() if part["operations"] > 50
         }
