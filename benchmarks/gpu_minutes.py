@@ -50,7 +50,7 @@ class Plan:
         """Return the steps by kind, in their order."""
         games = sorted(file.parent.name for file in (ROOT / "card_envs" / "games").glob("*/rules.py"))
         return {
-            "wheels": [Step("wheels", self.install)] if self.wheels.is_dir() else [],
+            "wheels": [Step("wheels", self.install, 0.25, 60)] if self.wheels.is_dir() else [],
             "tests": [Step("tests", self.test, 0.25, 180)],
             "rates": [Step(f"rates of {game}", partial(self.rates, game), 0.1, 40) for game in games],
             "profiles": [

@@ -55,7 +55,7 @@ class Minutes:
         self.begun = time.monotonic()
         path = os.pathsep.join(filter(None, [str(SITE), os.environ.get("PYTHONPATH")]))
         self.environment = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": path, **(more or {})}
-        self.machine = machine()
+        self.card = card()
         self.done: dict[str, dict[str, Any]] = {}
         for folder in ("logs", "rates", "profiles", "runs"):
             (out / folder).mkdir(parents=True, exist_ok=True)
@@ -110,7 +110,7 @@ class Minutes:
         result = {
             "minutes": self.minutes,
             "seconds": round(60 * self.minutes - self.left, 1),
-            "machine": self.machine,
+            "machine": {**self.card, **versions()},  # which wheels change
             "steps": self.done,
             "unfinished": [name for name, step in self.done.items() if step["outcome"] != "done"],
         }
@@ -134,21 +134,22 @@ def end(process: subprocess.Popen[bytes], grace: float) -> None:
     process.wait()
 
 
-def machine() -> dict[str, Any]:
-    """Return the card, its driver, and the versions of what runs on it."""
-    facts: dict[str, Any] = {"python": platform.python_version(), "cores": os.cpu_count(), "card": None}
+def card() -> dict[str, str | None]:
+    """Return the card's name, driver and memory, as nvidia-smi has them."""
     query = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]
-    with suppress(OSError, subprocess.SubprocessError, ValueError):
-        line = subprocess.run(query, check=True, capture_output=True, text=True, timeout=20).stdout.splitlines()[0]
-        facts["card"], facts["driver"], facts["memory"] = line.split(", ")
-    versions = {name: version_of(name) for name in PACKAGES}
-    return facts | {name: version for name, version in versions.items() if version}
+    try:
+        said = subprocess.run(query, check=True, capture_output=True, text=True, timeout=20).stdout
+        name, driver, memory = said.splitlines()[0].split(", ")
+    except (OSError, subprocess.SubprocessError, LookupError, ValueError):
+        return {"card": None}
+    return {"card": name, "driver": driver, "memory": memory}
 
 
-def version_of(package: str) -> str | None:
-    """Return the version of a package that steps import, or None."""
-    found = distributions(name=package, path=[str(SITE), *sys.path])
-    return next((one.version for one in found), None)
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of those packages that steps find."""
+    path = [str(SITE), *sys.path]
+    found = {name: one.version for name in PACKAGES for one in list(distributions(name=name, path=path))[:1]}
+    return {"python": platform.python_version(), "cores": str(os.cpu_count()), **found}
 
 
 def found_in(out: Path) -> dict[str, Any]:

@@ -188,7 +188,7 @@ def test_the_script_runs_the_tests_of_a_gpu(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_script_runs_in_the_simulator(tmp_path: Path) -> None:
-    """All steps, two minutes: rates, operations of each part of an iteration, and opponents that can be loaded."""
+    """All steps: rates, operations of each part of an iteration, and opponents that can be loaded."""
     result = run_script(tmp_path)
     assert result["unfinished"] == []
     assert len(result["steps"]) == 1 + len(result["rates"]) + len(PROFILED) + len(TRAINED)
