@@ -123,6 +123,8 @@ def main() -> None:
         if arguments.json:
             write_json(arguments.json, found)
         return
+    if arguments.json:
+        parser.error("--json is for --profile; --write stores other figures")
     import jax
     import torch
 

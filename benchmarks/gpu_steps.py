@@ -145,11 +145,11 @@ def card() -> dict[str, str | None]:
     return {"card": name, "driver": driver, "memory": memory}
 
 
-def versions() -> dict[str, str]:
-    """Return the versions of Python and of those packages that steps find."""
+def versions() -> dict[str, Any]:
+    """Return the number of cores, and the versions of Python and of those packages that steps find."""
     path = [str(SITE), *sys.path]
     found = {name: one.version for name in PACKAGES for one in list(distributions(name=name, path=path))[:1]}
-    return {"python": platform.python_version(), "cores": str(os.cpu_count()), **found}
+    return {"python": platform.python_version(), "cores": os.cpu_count(), **found}
 
 
 def found_in(out: Path) -> dict[str, Any]:

@@ -173,15 +173,20 @@ def run_script(out: Path, *arguments: str) -> dict[str, Any]:
     return result
 
 
-def test_the_script_runs_the_tests_of_a_gpu(tmp_path: Path) -> None:
+def test_the_script_runs_the_tests_of_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are skipped here. What an earlier run has found is moved aside."""
-    out = tmp_path / "out"
-    out.mkdir()
+    out, tools = tmp_path / "out", tmp_path / "bin"
+    for folder in (out, tools):
+        folder.mkdir()
     (out / "result.json").write_text("{}")
+    (tools / "nvidia-smi").write_text("#!/bin/sh\necho NVIDIA H200, 580.159, 143771 MiB\n")
+    (tools / "nvidia-smi").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tools), prepend=os.pathsep)
     result = run_script(out, "--only", "tests")
     assert result["steps"]["tests"]["outcome"] == "done" and result["unfinished"] == []
     assert result["tests"]["skipped"] + result["tests"]["passed"] == len(GAMES) and result["tests"]["failed"] == []
-    assert {"card", "torch", "numba-cuda", "numpy"} <= set(result["machine"])
+    assert (result["machine"]["card"], result["machine"]["driver"]) == ("NVIDIA H200", "580.159")
+    assert {"python", "torch", "numba-cuda", "numpy"} <= set(result["machine"])
     (aside,) = tmp_path.glob("out-until-*")
     assert (aside / "result.json").read_text() == "{}"
 
