@@ -1,9 +1,9 @@
 """What moves change, as networks of moves read it.
 
-On the CPU the rows of a rollout are found once and stay sparse. On a GPU they are dense, a thread to each legal move,
-and written again whenever they are read: the States that they follow from take a fraction of their memory. A thread
-writes what is seen after its move, not what the move changes: the first layer is linear, and what was seen before is in
-the rollout.
+On the CPU the rows of a rollout are found once and stay sparse. On a GPU they are dense, and show what is seen after a
+move, not what it changes: the first layer is linear, and what was seen before is in the rollout. Rows without lookahead
+are written again whenever they are read: the States that they follow from take a fraction of their memory. Those with
+lookahead cost hundreds of `greedy`'s moves, and are kept where memory allows: see `training.ahead`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.nn import functional
 
 from card_envs.compiling import specialize
 from card_envs.engine._buffers import row_size
@@ -21,30 +22,26 @@ from card_envs.game import Game, Int64s, Rules, legal, observe, play, reveals, t
 from card_envs.opponents.networks._afterstates import (
     NUM_FLAGS,
     NUM_WORLDS,
-    PLAYER,
     Afterstates,
     AfterstateWorkspace,
     afterstates,
-    draw_lookahead_worlds,
-    follow_action,
     joined,
     load_decision,
-    merge_moves,
     move_fields,
     new_afterstate_workspace,
     play_move,
-    write_entry,
-    write_followed,
 )
 from card_envs.opponents.networks._sparse import SparseRows
 
+from .ahead import AheadWriter
 from .tables import copy_words
 
 if TYPE_CHECKING:  # it needs CUDA
     from card_envs.engine.gpu import GpuBatchEnv
 
-AT_ONCE = 1 << 17  # moves whose rows are written by one launch, each with a State, or a workspace of some 10 KB
-AGREED_AT_ONCE = 1 << 14  # likewise of moves that reveal a card, each with a workspace
+AT_ONCE = 1 << 17  # moves whose rows are written by one launch, each with a State
+AGREED_AT_ONCE = 1 << 14  # likewise of moves that reveal a card, each with a workspace of some 10 KB
+KEPT_SHARE = 0.5  # of a GPU's free memory, for rows that are kept
 Selection: TypeAlias = torch.Tensor | slice  # of N decisions: numbers [n], or a stretch
 
 
@@ -55,8 +52,8 @@ class Moves(NamedTuple):
         decision: [R] which of the n each is of; ascending.
         action: [R].
         is_baseline: [R] bool, whether `greedy` would play it, where that is shown.
-        changes: rows of `move_fields`: sparse ones and [R] their numbers; or [R, W], zero from M on: float32, or int8
-            with the observation after the move instead of its changes.
+        changes: rows of `move_fields`: sparse ones and [R] their numbers; or [R, W] int8, with the observation after
+            the move instead of its changes, zero from M on; with lookahead, sums of observations: see `ahead_columns`.
     """
 
     decision: torch.Tensor
@@ -104,8 +101,7 @@ class HostMoves:
 
     def of(self, rows: Selection) -> Moves:
         first, action, sparse = self.after
-        numbers = np.arange(len(first) - 1)[rows] if isinstance(rows, slice) else rows.numpy()
-        moves, decision = moves_of(first, numbers)
+        moves, decision = (tensor.numpy() for tensor in moves_of(torch.from_numpy(first), rows))
         last = sparse.entry[sparse.starts[moves + 1] - 1]  # the baseline's entry comes last
         found = decision, action[moves], last == self._size - 1, moves
         decisions, actions, is_baseline, own = map(torch.from_numpy, found)
@@ -148,21 +144,19 @@ class HostRecorder:
         return HostMoves(joined(self.steps), self.game.rules)
 
 
-def moves_of(first: Int64s, rows: Int64s) -> tuple[Int64s, Int64s]:
-    """Return [R] the numbers of the moves of some decisions, and [R] the place of each one's decision in `rows`."""
-    counts = first[rows + 1] - first[rows]
-    ends = np.cumsum(counts)
-    moves = np.repeat(first[rows] - (ends - counts), counts) + np.arange(ends[-1] if len(ends) else 0)
-    return moves, np.repeat(np.arange(len(rows)), counts)
+def moves_of(first: torch.Tensor, rows: Selection) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return [R] the numbers of the moves of some decisions, and [R] the place of each one's decision among those.
+
+    Decision i has the moves first[i] to first[i + 1].
+    """
+    numbers = torch.arange(len(first) - 1, device=first.device)[rows] if isinstance(rows, slice) else rows
+    counts = first[numbers + 1] - first[numbers]
+    decision = torch.repeat_interleave(counts)
+    before = first[numbers] - (counts.cumsum(0) - counts)  # the number of a decision's first move, less its place here
+    return before[decision] + torch.arange(len(decision), device=first.device), decision
 
 
 # On a GPU: workspaces have one more dimension in front, a workspace for each thread
-
-
-def set_entry(entry: int, value: np.float32, row: Any, found: int) -> int:
-    """Set an entry of a dense row: takes the place of `write_entry`."""
-    row[entry] = value
-    return found + 1
 
 
 def own_workspace(all_of_them: AfterstateWorkspace, r: int) -> AfterstateWorkspace:
@@ -237,37 +231,6 @@ def write_rest(
         row[j] = 0
 
 
-def follow_pairs(
-    first: int, last: int, states: Any, pairs: Any, workspaces: AfterstateWorkspace, followed: Any, kept: Any
-) -> None:  # fmt: skip
-    """Write where actions lead, at their places in `followed` and `kept` [n, A]."""
-    for r in range(first, last):
-        i, action = pairs[r, 0], pairs[r, 1]
-        followed[i, action], kept[i, action] = follow_action(states[i], action, own_workspace(workspaces, r))
-
-
-def merge_followed(first: int, last: int, baseline: Any, followed: Any, reached: Any, kept: Any) -> None:
-    """Keep one action for each afterstate of a decision."""
-    for i in range(first, last):
-        merge_moves(baseline[i], followed[i], reached[i], kept[i])
-
-
-def write_dense_lookahead(
-    first: int, last: int, states: Any, pairs: Any, baseline: Any, workspaces: AfterstateWorkspace, kept: Any, rows: Any
-) -> None:  # fmt: skip
-    """Write where kept actions lead: see `write_dense`."""
-    for r in range(first, last):
-        workspace = own_workspace(workspaces, r)
-        i, action = pairs[r, 0], pairs[r, 1]
-        load_decision(states[i], workspace)
-        number = 0
-        for a in range(kept.shape[1]):
-            number += kept[i, a] != 0
-        if number > 1:
-            draw_lookahead_worlds(states[i].seat, workspace)
-        write_followed(states[i], action, kept[i, action], number, action == baseline[i], workspace, rows[r], 0)
-
-
 class DeviceMoves:
     """Rows that are written whenever they are read; the first step of each reading waits for the GPU."""
 
@@ -277,27 +240,53 @@ class DeviceMoves:
         self._states, self._baseline, self._mask = states, baseline, mask
 
     def of(self, rows: Selection) -> Moves:
-        recorder = self._recorder
-        pairs, changes = recorder.written(*self._taken(rows))
-        decision, action = pairs.unbind(1)
-        return Moves(decision, action, changes[:, recorder.size - 1] != 0, changes)
+        pairs, changes = self._recorder.written(*self._taken(rows))
+        return self._recorder.moves(pairs[:, 0], pairs[:, 1], changes)
 
     def shown(self) -> torch.Tensor:
         return self._recorder.shown(*self._taken(slice(None)))
 
     def _taken(self, rows: Selection) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return States, baseline and legal actions of some decisions, as `DeviceRecorder.written` takes them."""
-        mask, states, baseline = (taken(tensor, rows) for tensor in (self._mask, self._states, self._baseline))
-        if not self._recorder.reading.shows_baseline:
-            baseline = torch.full_like(baseline, -1)
-        return states.flatten(), baseline, mask
+        states, baseline, mask = (taken(tensor, rows) for tensor in (self._states, self._baseline, self._mask))
+        return states, self._recorder.shown_baseline(baseline), mask
+
+
+class KeptMoves:
+    """Rows that lie in a GPU's memory; reading them waits for it."""
+
+    def __init__(self, recorder: DeviceRecorder, counts: torch.Tensor, actions: torch.Tensor, rows: torch.Tensor):
+        """Take N decisions: how many moves each has [N], and actions [R] and rows [R, W] of all of them."""
+        self._recorder = recorder
+        self._first = functional.pad(counts.cumsum(0), (1, 0))
+        self._actions, self._rows = actions, rows
+
+    def of(self, rows: Selection) -> Moves:
+        moves, decision = moves_of(self._first, rows)
+        return self._recorder.moves(decision, self._actions[moves], taken(self._rows, moves))
+
+    def shown(self) -> torch.Tensor:
+        _, decision = moves_of(self._first, slice(None))
+        shown = self._rows.new_zeros((len(self._first) - 1, self._recorder.game.rules.NUM_ACTIONS))
+        shown[decision, self._actions] = 1
+        return shown
 
 
 class DeviceRecorder:
-    """The moves of a rollout's decisions at tables on a GPU, whose States it keeps."""
+    """The moves of a rollout's decisions at tables on a GPU, whose States it keeps; with lookahead, rows as well."""
 
-    def __init__(self, game: Game, reading: MoveReading, num_steps: int, tables: GpuBatchEnv) -> None:
-        """Begin a rollout."""
+    def __init__(
+        self, game: Game, reading: MoveReading, num_steps: int, tables: GpuBatchEnv, most_kept: int | None = None
+    ) -> None:
+        """Begin a rollout.
+
+        Args:
+            game: what is played.
+            reading: what the networks read.
+            num_steps: of the rollout.
+            tables: where it is played.
+            most_kept: bytes of rows that may be kept for the update; None: as many as memory allows.
+        """
         from card_envs.engine.gpu import kernel_array
 
         self.game = game
@@ -306,41 +295,79 @@ class DeviceRecorder:
         self._array = kernel_array
         self._states = tables.state_bytes.new_zeros((num_steps, *tables.state_bytes.shape))
         self._step = 0
-        self.size = total(move_fields(game.rules))
-        self._at_once = min(AT_ONCE, num_steps * tables.num_tables * game.rules.NUM_ACTIONS)
-        self._num_workspaces = self._at_once if reading.lookahead else min(self._at_once, AGREED_AT_ONCE)
-        self._workspaces = self._new_workspaces()
+        self._size = total(move_fields(game.rules))
+        most = num_steps * tables.num_tables * game.rules.NUM_ACTIONS
+        if reading.lookahead:
+            self._ahead = AheadWriter(game, tables)
+            width = self._ahead.width
+            fit = (memory_for_rows(tables.device, most * width) if most_kept is None else most_kept) // width
+            self._rows: torch.Tensor | None = torch.empty(
+                (min(fit, most), width), dtype=torch.int8, device=tables.device
+            )
+            self._used = 0
+            self._counts: list[torch.Tensor] = []
+            self._actions: list[torch.Tensor] = []
+        else:
+            self._at_once = min(AT_ONCE, most)
+            self._num_workspaces = min(AT_ONCE, AGREED_AT_ONCE, most)
+            self._workspaces = self._new_workspaces()
 
-    def step(self, decides: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor) -> DeviceMoves:
-        """Return what moves change now, of all B tables, from their baseline and legal actions."""
+    def step(self, decides: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor) -> DeviceMoves | KeptMoves:
+        """Return what moves change now, of all B tables, from their baseline and legal actions.
+
+        With lookahead, those where a network `decides` [B] alone have moves.
+        """
         states = self._states[self._step]
         states.copy_(self.tables.state_bytes)
         self._step += 1
-        return DeviceMoves(self, states, baseline, mask)
+        if not self.reading.lookahead:
+            return DeviceMoves(self, states, baseline, mask)
+        pairs, rows = self._written_ahead(states, self.shown_baseline(baseline), mask * decides[:, None], keep=True)
+        counts = torch.zeros_like(baseline).index_add_(0, pairs[:, 0], torch.ones_like(pairs[:, 0]))
+        self._counts.append(counts)
+        self._actions.append(pairs[:, 1].clone())
+        return KeptMoves(self, counts, self._actions[-1], rows)
 
     def moves_at(self, states: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor) -> DeviceMoves:
         """Return what moves change at other States [n, itemsize], which are not recorded."""
         return DeviceMoves(self, states, baseline, mask)
 
-    def all(self, baseline: torch.Tensor, mask: torch.Tensor) -> DeviceMoves:
+    def all(self, baseline: torch.Tensor, mask: torch.Tensor) -> DeviceMoves | KeptMoves:
         """Return what moves change, of all T * B decisions, from their baseline and legal actions [T, B, …]."""
+        if self.reading.lookahead and self._rows is not None:
+            return KeptMoves(self, torch.cat(self._counts), torch.cat(self._actions), self._rows[: self._used])
         return DeviceMoves(self, self._states.flatten(0, 1), baseline.flatten(), mask.flatten(0, 1))
+
+    def moves(self, decision: torch.Tensor, action: torch.Tensor, rows: torch.Tensor) -> Moves:
+        """Return moves with their rows."""
+        return Moves(decision, action, rows[:, self._size - 1] != 0, rows)
+
+    def shown_baseline(self, baseline: torch.Tensor) -> torch.Tensor:
+        """Return [n] the baseline actions that the networks are shown; -1 for none."""
+        return baseline if self.reading.shows_baseline else torch.full_like(baseline, -1)
 
     def written(
         self, states: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return [R, 2] decisions with the actions that have a row, and the rows [R, W]: see `Moves`."""
-        if not self.reading.lookahead:
-            return self._written_after(states, baseline, mask)
-        records, baselines = self._array(states, self.game.rules.STATE), self._array(baseline)
-        kept = self._kept(records, baselines, mask.nonzero().contiguous(), mask)
+        if self.reading.lookahead:
+            return self._written_ahead(states, baseline, mask)
+        return self._written_after(states.flatten(), baseline, mask)
+
+    def _written_ahead(
+        self, states: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor, keep: bool = False
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the pairs and rows of `AheadWriter`, among those to `keep` as long as all of these fit."""
+        kept = self._ahead.kept(states, baseline, mask)
         pairs = kept.nonzero().contiguous()
-        rows = torch.zeros((len(pairs), row_size(self.size)), device=mask.device)
-        functions = ((write_entry, set_entry),)
-        kernel = specialize(write_dense_lookahead, self.game, PLAYER, target="cuda", functions=functions)
-        for some, into in zip(torch.split(pairs, self._at_once), torch.split(rows, self._at_once)):
-            given = records, self._array(some), baselines, self._workspaces, self._array(kept), self._array(into)
-            self.tables.launch(kernel, len(some), *given)
+        if keep and self._rows is not None and self._used + len(pairs) > len(self._rows):
+            self._rows = None  # they are all written again
+        if keep and self._rows is not None:
+            rows = self._rows[self._used : self._used + len(pairs)]
+            self._used += len(pairs)
+        else:
+            rows = torch.empty((len(pairs), self._ahead.width), dtype=torch.int8, device=mask.device)
+        self._ahead.write(states, baseline, kept, pairs, rows)
         return pairs, rows
 
     def _written_after(
@@ -349,7 +376,7 @@ class DeviceRecorder:
         """Return the pairs and int8 rows of `write_after`, in two stages: few actions reveal a card."""
         tables, rules, array = self.tables, self.game.rules, self._array
         pairs = mask.nonzero().contiguous()
-        rows = torch.empty((len(pairs), row_size(self.size)), dtype=torch.int8, device=mask.device)
+        rows = torch.empty((len(pairs), row_size(self._size)), dtype=torch.int8, device=mask.device)
         reveal = torch.empty(len(pairs), dtype=torch.int8, device=mask.device)
         size, sizes = rules.STATE.itemsize, (rules.OBS_SIZE, rules.NUM_ACTIONS)
         states = states.view(-1, size)
@@ -368,21 +395,7 @@ class DeviceRecorder:
         """Return [n, A] int8, 1 for each action that has a row."""
         if not self.reading.lookahead:
             return mask.contiguous()
-        records, baselines = self._array(states, self.game.rules.STATE), self._array(baseline)
-        return (self._kept(records, baselines, mask.nonzero().contiguous(), mask) != 0).to(torch.int8)
-
-    def _kept(self, records: Any, baselines: Any, pairs: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """Return [n, A] int8, what `AfterstateWorkspace.kept` says of each action."""
-        kept = torch.zeros_like(mask, memory_format=torch.contiguous_format)
-        followed, reached = torch.zeros((2, *mask.shape), dtype=torch.int64, device=mask.device)
-        hashes = self._array(followed, np.dtype(np.uint64)), self._array(reached, np.dtype(np.uint64))
-        follow = specialize(follow_pairs, self.game, PLAYER, target="cuda")
-        for some in torch.split(pairs, self._at_once):
-            given = records, self._array(some), self._workspaces, hashes[0], self._array(kept)
-            self.tables.launch(follow, len(some), *given)
-        merge = specialize(merge_followed, target="cuda")
-        self.tables.launch(merge, len(mask), baselines, *hashes, self._array(kept))
-        return kept
+        return (self._ahead.kept(states, baseline, mask) != 0).to(torch.int8)
 
     def _new_workspaces(self) -> AfterstateWorkspace:
         """Return workspaces for as many threads as a launch may have."""
@@ -396,6 +409,14 @@ class DeviceRecorder:
         self._memory = [torch.from_numpy(one.scale).to(self.tables.device)]
         arrays = map(stacked, one[2:])
         return AfterstateWorkspace(self._array(self._memory[0]), one.all_see_alike, *arrays)
+
+
+def memory_for_rows(device: torch.device, most: int) -> int:
+    """Return how many bytes rows may take, of the `most` that they could; in the simulator all."""
+    if device.type == "cpu":
+        return most
+    cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return min(most, int(KEPT_SHARE * (torch.cuda.mem_get_info(device)[0] + cached)))
 
 
 def taken(tensor: torch.Tensor, rows: Selection) -> torch.Tensor:

@@ -32,6 +32,7 @@ from card_envs.opponents.networks.policies import (
     input_scale,
 )
 
+from .ahead import ahead_columns
 from .config import Config
 from .moves import Moves, MoveSource, Selection, taken
 
@@ -321,8 +322,12 @@ class AfterstateActor(Network):
             self.register_buffer("own", torch.zeros(1))
         self.register_buffer("no_bias", torch.zeros(hidden[0]), persistent=False)
         self._num_entries = size
-        self._move_scale: torch.Tensor
-        self.register_buffer("_move_scale", torch.from_numpy(move_scale(rules))[:, None], persistent=False)
+        self._move_columns: torch.Tensor
+        self._move_shares: torch.Tensor
+        scale = move_scale(rules)
+        columns, shares = ahead_columns(rules) if lookahead else (np.arange(len(scale)), scale)
+        self.register_buffer("_move_columns", torch.from_numpy(columns), persistent=False)
+        self.register_buffer("_move_shares", torch.from_numpy(shares)[:, None], persistent=False)
 
     def logits(self, inputs: Inputs, rows: Selection) -> torch.Tensor:
         """Return the same with -1e9 where illegal."""
@@ -335,7 +340,8 @@ class AfterstateActor(Network):
     def _logits(self, inputs: Inputs, rows: Selection) -> torch.Tensor:
         assert inputs.after is not None
         moves = inputs.after.of(rows)
-        first = self.first(inputs.seen, rows, self._weight_before() if shows_after(moves) else None)
+        shows_after = isinstance(moves.changes, torch.Tensor)
+        first = self.first(inputs.seen, rows, self._weight_before() if shows_after else None)
         scores = self.through(first[moves.decision] + self._changes(moves))[:, 0]
         if self.shows_baseline:
             scores = scores + self.own * moves.is_baseline
@@ -354,7 +360,7 @@ class AfterstateActor(Network):
         """Return [R, H] what moves add to the first layer's sums."""
         if isinstance(moves.changes, torch.Tensor):
             kind = torch.bfloat16 if self.bf16 else torch.float32
-            weight = self.move_weight * self._move_scale if shows_after(moves) else self.move_weight
+            weight = self.move_weight.index_select(0, self._move_columns) * self._move_shares
             return moves.changes.to(kind) @ padded_weight(weight, moves.changes).to(kind)
         sums: torch.Tensor = SparseLinear.apply(self.move_weight, self.no_bias, *moves.changes)  # type: ignore[no-untyped-call]
         return sums
@@ -455,11 +461,6 @@ def new_actor(game: Game, config: Config) -> ActorNetwork:
         lookahead = config.network == "lookahead"
         return AfterstateActor(game, config.hidden, config.baseline_bonus, HEAD_GAIN["policy"], lookahead)
     return Network(game.input_fields, config.hidden, game.rules.NUM_ACTIONS, HEAD_GAIN["policy"])
-
-
-def shows_after(moves: Moves) -> bool:
-    """Return whether rows show what is seen after moves, not what changes."""
-    return isinstance(moves.changes, torch.Tensor) and moves.changes.dtype == torch.int8
 
 
 def padded_weight(weight: torch.Tensor, x: torch.Tensor) -> torch.Tensor:

@@ -276,6 +276,7 @@ class Rollout:
         tables = self.tables
         networks: Players = [(actor, LEARNER)] if opponent is None else [(actor, LEARNER), (opponent, POOL)]
         reading, recorder = reading_of([network for network, _ in networks]), None
+        self.after = None  # the memory of the last rows is needed for the next
         if reading is not None:
             recorder = self.backend.recorder(self.game, reading, len(self.seen), tables)
         self.steps = [Observations(seen, self.backend.dense, size=self._seen_size) for seen in self.seen]

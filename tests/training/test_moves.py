@@ -1,4 +1,4 @@
-"""Kernels write what moves change: the same rows as the CPU, bit for bit."""
+"""Kernels write what moves change: the same as on the CPU, bit for bit."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from card_envs.game import Game
-from card_envs.opponents.networks._afterstates import afterstates, move_scale
+from card_envs.game import Game, bounds
+from card_envs.opponents.networks._afterstates import NUM_AHEAD, afterstates, move_scale
 from card_envs.opponents.policy import decisions_at
 from tests.conftest import positions, some
 from tests.test_afterstates import decision_of, dense
 from tests.test_gpu import simulated
-from training import moves
-from training.moves import DeviceRecorder, MoveReading
+from training import ahead, moves
+from training.ahead import ahead_columns, wide_entries
+from training.moves import DeviceRecorder, KeptMoves, MoveReading
 
 READINGS = (MoveReading(False, True), MoveReading(False, False), MoveReading(True, True))
 
@@ -42,41 +43,79 @@ def written(
 ) -> dict[str, NDArray[Any]]:
     """Rows that kernels write for these States; the last is left out, and the first is asked for twice.
 
-    A launch writes `at_once` rows, so that there are several.
+    A launch writes `at_once` rows, so that there are several. With lookahead, rows that were kept are also those that
+    are written again.
     """
     tables = kind(game, len(states))
     tables.write_states(states)
     baseline = torch.zeros(len(states), dtype=torch.int64, device=tables.device)
     tables.bot_actions("greedy", baseline)
+    chosen = torch.tensor([*range(len(states) - 1), 0], device=tables.device)
+    found = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(moves, "AT_ONCE", at_once)
         patch.setattr(moves, "AGREED_AT_ONCE", max(1, at_once // 2))
-        recorder = DeviceRecorder(game, reading, 1, tables)
-    recorder.step(tables.done, baseline, tables.mask)
-    found = recorder.all(baseline[None], tables.mask[None]).of(
-        torch.tensor([*range(len(states) - 1), 0], device=tables.device)
-    )
-    return {name: tensor.cpu().numpy() for name, tensor in found._asdict().items()}
+        patch.setattr(ahead, "FOLLOWED_AT_ONCE", at_once)
+        patch.setattr(ahead, "ROWS_AT_ONCE", at_once)
+        for most_kept in (None, 0) if reading.lookahead else (None,):
+            recorder = DeviceRecorder(game, reading, 1, tables, most_kept)
+            recorder.step(torch.ones_like(tables.done), baseline, tables.mask)
+            source = recorder.all(baseline[None], tables.mask[None])
+            assert isinstance(source, KeptMoves) == (reading.lookahead and most_kept is None)
+            found.append({"shown": source.shown(), **source.of(chosen)._asdict()})
+    for name, tensor in found[-1].items():
+        assert torch.equal(tensor, found[0][name])
+    return {name: tensor.cpu().numpy() for name, tensor in found[0].items()}
 
 
 def assert_the_cpus(found: Any, game: Game, states: NDArray[Any], reading: MoveReading) -> None:
     chosen = np.array([*range(len(states) - 1), 0])
-    own = decisions_at(game, states).bot_moves("greedy")
+    decided = decisions_at(game, states)
+    own = decided.bot_moves("greedy")
     shown = own if reading.shows_baseline else np.full_like(own, -1)
     after = afterstates(game, states, chosen, shown, reading.lookahead)
     np.testing.assert_array_equal(found["decision"], decision_of(after))
     np.testing.assert_array_equal(found["action"], after.action)
     np.testing.assert_array_equal(found["is_baseline"], after.action == shown[chosen][decision_of(after)])
-    expected, scale = dense(game, after), move_scale(game.rules)
-    rows, padding = np.split(found["changes"], [len(scale)], axis=1)
-    if not reading.lookahead:  # what is seen after the move, of which what is seen before is taken away
-        before = decisions_at(game, states).obs[chosen][found["decision"]]
-        rows = rows.astype(np.float32)
-        rows[:, : before.shape[1]] -= before
-        rows *= scale
-    np.testing.assert_array_equal(rows, expected)
-    assert found["changes"].dtype == (np.float32 if reading.lookahead else np.int8)
-    assert rows.any() and not padding.any()
+    np.testing.assert_array_equal(found["shown"][chosen], after.shown(game.rules.NUM_ACTIONS))
+    # What is seen after the move, of which what is seen before is taken away.
+    before = decided.obs[chosen][found["decision"]]
+    rows = changes_of(found["changes"], before, game, reading.lookahead)
+    np.testing.assert_array_equal(rows, dense(game, after))
+    assert found["changes"].dtype == np.int8 and rows.any()
+
+
+def changes_of(rows: NDArray[Any], before: NDArray[Any], game: Game, lookahead: bool) -> NDArray[np.float32]:
+    """[R, M] what int8 rows say that moves change, computed as on the CPU."""
+    scale, size = move_scale(game.rules), before.shape[1]
+    columns, _ = ahead_columns(game.rules) if lookahead else (np.arange(len(scale)), scale)
+    worlds = NUM_AHEAD if lookahead else 1
+    whole = rows[:, : len(scale)].astype(int)
+    wide = columns[len(scale) :]
+    whole[:, wide] = worlds * whole[:, wide] + rows[:, len(scale) : len(columns)]
+    assert not rows[:, len(columns) :].any()
+    whole[:, :size] -= worlds * before.astype(int)
+    changes = whole.astype(np.float32)
+    changes[:, :size] /= np.float32(worlds)
+    return changes * scale
+
+
+def test_shares_of_columns_give_the_means_back(game: Game) -> None:
+    """A sum of any size over the worlds, split into columns of 8 bits, counts as the mean."""
+    rules = game.rules
+    columns, shares = ahead_columns(rules)
+    wide = wide_entries(rules)
+    low, high = (bound.astype(int) for bound in bounds(rules.OBS_FIELDS))
+    scale = move_scale(rules)
+    assert len(columns) == len(shares) == len(scale) + len(wide)
+    for sums in (NUM_AHEAD * low, NUM_AHEAD * high, NUM_AHEAD * low + 1, NUM_AHEAD * high - 1):
+        row = np.zeros(len(columns), int)
+        row[: len(sums)] = sums
+        row[wide], row[len(scale) :] = np.divmod(sums[wide], NUM_AHEAD)
+        assert np.abs(row).max() <= 128 and row.min() >= -128 and row.max() <= 127
+        found = np.zeros(len(scale))
+        np.add.at(found, columns, row * shares)
+        np.testing.assert_allclose(found[: len(sums)], sums / NUM_AHEAD * scale[: len(sums)], rtol=1e-6)
 
 
 @pytest.mark.mechanics
