@@ -3,7 +3,7 @@
 On the CPU the rows of a rollout are found once and stay sparse. On a GPU they are dense, and show what is seen after a
 move, not what it changes: the first layer is linear, and what was seen before is in the rollout. Rows without lookahead
 are written again whenever they are read: the States that they follow from take a fraction of their memory. Those with
-lookahead cost hundreds of `greedy`'s moves, and are kept where memory allows: see `training.ahead`.
+lookahead cost hundreds of `greedy`'s moves, and are kept where memory allows. Kernels are in `after` and `ahead`.
 """
 
 from __future__ import annotations
@@ -15,32 +15,21 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
-from card_envs.compiling import specialize
-from card_envs.engine._buffers import row_size
-from card_envs.engine._dealing import draw_world
-from card_envs.game import Game, Int64s, Rules, legal, observe, play, reveals, total
+from card_envs.game import Game, Int64s, Rules, total
 from card_envs.opponents.networks._afterstates import (
-    NUM_FLAGS,
-    NUM_WORLDS,
     Afterstates,
-    AfterstateWorkspace,
     afterstates,
     joined,
-    load_decision,
     move_fields,
-    new_afterstate_workspace,
-    play_move,
 )
 from card_envs.opponents.networks._sparse import SparseRows
 
+from .after import AfterWriter
 from .ahead import AheadWriter
-from .tables import copy_words
 
 if TYPE_CHECKING:  # it needs CUDA
     from card_envs.engine.gpu import GpuBatchEnv
 
-AT_ONCE = 1 << 17  # moves whose rows are written by one launch, each with a State
-AGREED_AT_ONCE = 1 << 14  # likewise of moves that reveal a card, each with a workspace of some 10 KB
 KEPT_SHARE = 0.5  # of a GPU's free memory, for rows that are kept
 Selection: TypeAlias = torch.Tensor | slice  # of N decisions: numbers [n], or a stretch
 
@@ -156,81 +145,6 @@ def moves_of(first: torch.Tensor, rows: Selection) -> tuple[torch.Tensor, torch.
     return before[decision] + torch.arange(len(decision), device=first.device), decision
 
 
-# On a GPU: workspaces have one more dimension in front, a workspace for each thread
-
-
-def own_workspace(all_of_them: AfterstateWorkspace, r: int) -> AfterstateWorkspace:
-    """Return the workspace of thread r."""
-    w = all_of_them
-    return AfterstateWorkspace(
-        w.scale, w.all_see_alike, w.worlds[r], w.before[r], w.after[r], w.agreed[r], w.legal_now[r], w.legal_after[r],
-        w.legal_there[r], w.single[r], w.key[r], w.sums[r], w.followed[r], w.reached[r], w.kept[r],
-    )  # fmt: skip
-
-
-def write_after(
-    first: int, last: int, states: Any, words: Any, pairs: Any, baseline: Any, sizes: tuple[int, int], played: Any,
-    played_words: Any, rows: Any, reveal: Any,
-) -> None:  # fmt: skip
-    """Write what actions lead to into int8 rows [R, W]: those of pairs [R, 2] of a decision and an action of it.
-
-    Rows have the entries of `move_fields`, but instead of changes the observation after the action. Row r works in
-    `played` [K] at r % K; `words` and `played_words` are the same memory as the States. Actions that reveal a card are
-    only marked in `reveal` [R]; `write_agreed` writes those.
-    """
-    for r in range(first, last):
-        k, i, action = r % played.shape[0], pairs[r, 0], pairs[r, 1]
-        reveal[r] = reveals(states[i], action)
-        if reveal[r] == 0:
-            copy_words(words[i], played_words[k])
-            play(played[k], action)
-            seat, after = states[i].seat, played[k]
-            observe(after, seat, rows[r, : sizes[0]])
-            moves_again = not after.needs_deal and after.seat == seat
-            if moves_again:
-                legal(after, rows[r, sizes[0] + sizes[1] : sizes[0] + 2 * sizes[1]])
-            write_rest(action, moves_again, after.needs_deal, action == baseline[i], sizes, rows[r])
-
-
-def write_agreed(
-    first: int, last: int, states: Any, pairs: Any, baseline: Any, sizes: tuple[int, int], numbers: Any,
-    workspaces: AfterstateWorkspace, rows: Any,
-) -> None:  # fmt: skip
-    """Write the rows of these numbers, of actions that reveal a card: see `write_after`.
-
-    Where worlds differ, the observation stays as before.
-    """
-    for n in range(first, last):
-        workspace, r = own_workspace(workspaces, n), numbers[n]
-        i, action = pairs[r, 0], pairs[r, 1]
-        load_decision(states[i], workspace)
-        for earlier in range(action):
-            if workspace.legal_now[earlier] and reveals(states[i], earlier):  # it has taken its worlds from the stream
-                for _ in range(NUM_WORLDS):
-                    draw_world(workspace.worlds[0], states[i].seat, workspace.key)
-        moves_again, ends_deal = play_move(states[i], action, NUM_WORLDS, workspace)
-        for j in range(sizes[0]):
-            rows[r, j] = workspace.agreed[j]
-        if moves_again:
-            for a in range(sizes[1]):
-                rows[r, sizes[0] + sizes[1] + a] = workspace.legal_after[a]
-        write_rest(action, moves_again, ends_deal, action == baseline[i], sizes, rows[r])
-
-
-def write_rest(
-    action: int, moves_again: bool, ends_deal: bool, is_baseline: bool, sizes: tuple[int, int], row: Any
-) -> None:  # fmt: skip
-    """Write what follows the observation in a row; the legal actions after the move are there, if it moves again."""
-    start, flags = sizes[0], sizes[0] + 2 * sizes[1]
-    for a in range(sizes[1]):
-        row[start + a] = a == action
-        if not moves_again:
-            row[start + sizes[1] + a] = 0
-    row[flags], row[flags + 1], row[flags + 2] = moves_again, ends_deal, is_baseline
-    for j in range(flags + NUM_FLAGS, row.shape[0]):
-        row[j] = 0
-
-
 class DeviceMoves:
     """Rows that are written whenever they are read; the first step of each reading waits for the GPU."""
 
@@ -287,42 +201,33 @@ class DeviceRecorder:
             tables: where it is played.
             most_kept: bytes of rows that may be kept for the update; None: as many as memory allows.
         """
-        from card_envs.engine.gpu import kernel_array
-
         self.game = game
         self.reading = reading
         self.tables = tables
-        self._array = kernel_array
         self._states = tables.state_bytes.new_zeros((num_steps, *tables.state_bytes.shape))
         self._step = 0
         self._size = total(move_fields(game.rules))
-        most = num_steps * tables.num_tables * game.rules.NUM_ACTIONS
-        if reading.lookahead:
-            self._ahead = AheadWriter(game, tables)
-            width = self._ahead.width
-            fit = (memory_for_rows(tables.device, most * width) if most_kept is None else most_kept) // width
-            self._rows: torch.Tensor | None = torch.empty(
-                (min(fit, most), width), dtype=torch.int8, device=tables.device
-            )
-            self._used = 0
-            self._counts: list[torch.Tensor] = []
-            self._actions: list[torch.Tensor] = []
-        else:
-            self._at_once = min(AT_ONCE, most)
-            self._num_workspaces = min(AT_ONCE, AGREED_AT_ONCE, most)
-            self._workspaces = self._new_workspaces()
+        self._most = num_steps * tables.num_tables * game.rules.NUM_ACTIONS
+        self._most_kept = most_kept
+        self._writer = AheadWriter(game, tables) if reading.lookahead else AfterWriter(game, tables, self._most)
+        self._rows: torch.Tensor | None = None  # the first `_used` are those of all steps so far, if they fit
+        self._used = 0
+        self._counts: list[torch.Tensor] = []
+        self._actions: list[torch.Tensor] = []
 
     def step(self, decides: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor) -> DeviceMoves | KeptMoves:
         """Return what moves change now, of all B tables, from their baseline and legal actions.
 
         With lookahead, those where a network `decides` [B] alone have moves.
         """
+        if self._step == 0 and self.reading.lookahead:
+            self._rows = self._room()
         states = self._states[self._step]
         states.copy_(self.tables.state_bytes)
         self._step += 1
         if not self.reading.lookahead:
             return DeviceMoves(self, states, baseline, mask)
-        pairs, rows = self._written_ahead(states, self.shown_baseline(baseline), mask * decides[:, None], keep=True)
+        pairs, rows = self.written(states, self.shown_baseline(baseline), mask * decides[:, None], keep=True)
         counts = torch.zeros_like(baseline).index_add_(0, pairs[:, 0], torch.ones_like(pairs[:, 0]))
         self._counts.append(counts)
         self._actions.append(pairs[:, 1].clone())
@@ -334,7 +239,7 @@ class DeviceRecorder:
 
     def all(self, baseline: torch.Tensor, mask: torch.Tensor) -> DeviceMoves | KeptMoves:
         """Return what moves change, of all T * B decisions, from their baseline and legal actions [T, B, …]."""
-        if self.reading.lookahead and self._rows is not None:
+        if self._rows is not None:
             return KeptMoves(self, torch.cat(self._counts), torch.cat(self._actions), self._rows[: self._used])
         return DeviceMoves(self, self._states.flatten(0, 1), baseline.flatten(), mask.flatten(0, 1))
 
@@ -347,18 +252,13 @@ class DeviceRecorder:
         return baseline if self.reading.shows_baseline else torch.full_like(baseline, -1)
 
     def written(
-        self, states: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return [R, 2] decisions with the actions that have a row, and the rows [R, W]: see `Moves`."""
-        if self.reading.lookahead:
-            return self._written_ahead(states, baseline, mask)
-        return self._written_after(states.flatten(), baseline, mask)
-
-    def _written_ahead(
         self, states: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor, keep: bool = False
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the pairs and rows of `AheadWriter`, among those to `keep` as long as all of these fit."""
-        kept = self._ahead.kept(states, baseline, mask)
+        """Return [R, 2] decisions with the actions that have a row, and the rows [R, W]: see `Moves`.
+
+        Rows to `keep` lie side by side as long as all of them fit.
+        """
+        kept = self._writer.kept(states, baseline, mask)
         pairs = kept.nonzero().contiguous()
         if keep and self._rows is not None and self._used + len(pairs) > len(self._rows):
             self._rows = None  # they are all written again
@@ -366,57 +266,23 @@ class DeviceRecorder:
             rows = self._rows[self._used : self._used + len(pairs)]
             self._used += len(pairs)
         else:
-            rows = torch.empty((len(pairs), self._ahead.width), dtype=torch.int8, device=mask.device)
-        self._ahead.write(states, baseline, kept, pairs, rows)
-        return pairs, rows
-
-    def _written_after(
-        self, states: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the pairs and int8 rows of `write_after`, in two stages: few actions reveal a card."""
-        tables, rules, array = self.tables, self.game.rules, self._array
-        pairs = mask.nonzero().contiguous()
-        rows = torch.empty((len(pairs), row_size(self._size)), dtype=torch.int8, device=mask.device)
-        reveal = torch.empty(len(pairs), dtype=torch.int8, device=mask.device)
-        size, sizes = rules.STATE.itemsize, (rules.OBS_SIZE, rules.NUM_ACTIONS)
-        states = states.view(-1, size)
-        played = states.new_empty((min(len(pairs), self._at_once), size))
-        words = states.view(torch.int64), played.view(torch.int64)
-        for some, into, marks in zip(*(torch.split(tensor, self._at_once) for tensor in (pairs, rows, reveal))):
-            common = states, words[0], some, baseline, sizes, played, words[1]
-            tables.run(write_after, len(some), *common, into, marks)
-        agreed = specialize(write_agreed, self.game, target="cuda")
-        given = array(states.flatten(), rules.STATE), array(pairs), array(baseline), sizes
-        for numbers in torch.split(reveal.nonzero()[:, 0].contiguous(), self._num_workspaces):
-            tables.launch(agreed, len(numbers), *given, array(numbers), self._workspaces, array(rows))
+            rows = torch.empty((len(pairs), self._writer.width), dtype=torch.int8, device=mask.device)
+        self._writer.write(states, baseline, kept, pairs, rows)
         return pairs, rows
 
     def shown(self, states: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Return [n, A] int8, 1 for each action that has a row."""
-        if not self.reading.lookahead:
-            return mask.contiguous()
-        return (self._ahead.kept(states, baseline, mask) != 0).to(torch.int8)
+        return (self._writer.kept(states, baseline, mask) != 0).to(torch.int8)
 
-    def _new_workspaces(self) -> AfterstateWorkspace:
-        """Return workspaces for as many threads as a launch may have."""
-        one = new_afterstate_workspace(self.game)
-
-        def stacked(array: NDArray[Any]) -> Any:
-            memory = torch.zeros((self._num_workspaces, array.nbytes), dtype=torch.uint8, device=self.tables.device)
-            self._memory.append(memory)
-            return self._array(memory, array.dtype)
-
-        self._memory = [torch.from_numpy(one.scale).to(self.tables.device)]
-        arrays = map(stacked, one[2:])
-        return AfterstateWorkspace(self._array(self._memory[0]), one.all_see_alike, *arrays)
-
-
-def memory_for_rows(device: torch.device, most: int) -> int:
-    """Return how many bytes rows may take, of the `most` that they could; in the simulator all."""
-    if device.type == "cpu":
-        return most
-    cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    return min(most, int(KEPT_SHARE * (torch.cuda.mem_get_info(device)[0] + cached)))
+    def _room(self) -> torch.Tensor:
+        """Return memory for as many rows as may be kept; in the simulator for all."""
+        device, width = self.tables.device, self._writer.width
+        most = self._most_kept
+        if most is None and device.type == "cuda":
+            cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+            most = int(KEPT_SHARE * (torch.cuda.mem_get_info(device)[0] + cached))
+        number = self._most if most is None else min(self._most, most // width)
+        return torch.empty((number, width), dtype=torch.int8, device=device)
 
 
 def taken(tensor: torch.Tensor, rows: Selection) -> torch.Tensor:

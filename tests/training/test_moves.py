@@ -12,14 +12,15 @@ import torch
 from numpy.typing import NDArray
 
 from card_envs.game import Game, bounds
-from card_envs.opponents.networks._afterstates import NUM_AHEAD, afterstates, move_scale
+from card_envs.opponents.networks._afterstates import NUM_AHEAD, Afterstates, afterstates, move_scale
 from card_envs.opponents.policy import decisions_at
 from tests.conftest import positions, some
 from tests.test_afterstates import decision_of, dense
 from tests.test_gpu import simulated
-from training import ahead, moves
+from training import after, ahead
 from training.ahead import ahead_columns, wide_entries
-from training.moves import DeviceRecorder, KeptMoves, MoveReading
+from training.moves import DeviceRecorder, HostMoves, KeptMoves, MoveReading, Moves, Selection
+from training.networks import AfterstateActor, Inputs, Observations
 
 READINGS = (MoveReading(False, True), MoveReading(False, False), MoveReading(True, True))
 
@@ -53,8 +54,8 @@ def written(
     chosen = torch.tensor([*range(len(states) - 1), 0], device=tables.device)
     found = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(moves, "AT_ONCE", at_once)
-        patch.setattr(moves, "AGREED_AT_ONCE", max(1, at_once // 2))
+        patch.setattr(after, "AT_ONCE", at_once)
+        patch.setattr(after, "AGREED_AT_ONCE", max(1, at_once // 2))
         patch.setattr(ahead, "FOLLOWED_AT_ONCE", at_once)
         patch.setattr(ahead, "ROWS_AT_ONCE", at_once)
         for most_kept in (None, 0) if reading.lookahead else (None,):
@@ -73,16 +74,40 @@ def assert_the_cpus(found: Any, game: Game, states: NDArray[Any], reading: MoveR
     decided = decisions_at(game, states)
     own = decided.bot_moves("greedy")
     shown = own if reading.shows_baseline else np.full_like(own, -1)
-    after = afterstates(game, states, chosen, shown, reading.lookahead)
-    np.testing.assert_array_equal(found["decision"], decision_of(after))
-    np.testing.assert_array_equal(found["action"], after.action)
-    np.testing.assert_array_equal(found["is_baseline"], after.action == shown[chosen][decision_of(after)])
-    np.testing.assert_array_equal(found["shown"][chosen], after.shown(game.rules.NUM_ACTIONS))
+    expected = afterstates(game, states, chosen, shown, reading.lookahead)
+    np.testing.assert_array_equal(found["decision"], decision_of(expected))
+    np.testing.assert_array_equal(found["action"], expected.action)
+    np.testing.assert_array_equal(found["is_baseline"], expected.action == shown[chosen][decision_of(expected)])
+    np.testing.assert_array_equal(found["shown"][chosen], expected.shown(game.rules.NUM_ACTIONS))
     # What is seen after the move, of which what is seen before is taken away.
     before = decided.obs[chosen][found["decision"]]
     rows = changes_of(found["changes"], before, game, reading.lookahead)
-    np.testing.assert_array_equal(rows, dense(game, after))
+    np.testing.assert_array_equal(rows, dense(game, expected))
     assert found["changes"].dtype == np.int8 and rows.any()
+    assert_scored_alike(found, expected, np.hstack([decided.obs, decided.mask])[chosen], game, reading)
+
+
+class GivenMoves:
+    """Dense rows of all decisions that are asked for."""
+
+    def __init__(self, found: Any) -> None:
+        self.found = Moves(*(torch.from_numpy(found[name]) for name in Moves._fields))
+
+    def of(self, rows: Selection) -> Moves:
+        return self.found
+
+    def shown(self) -> torch.Tensor:
+        raise NotImplementedError
+
+
+def assert_scored_alike(found: Any, expected: Afterstates, seen: Any, game: Game, reading: MoveReading) -> None:
+    """A network makes of dense rows what it makes of sparse ones, within rounding."""
+    actor = AfterstateActor(game, [8], 2.0 if reading.shows_baseline else 0.0, 1.0, reading.lookahead)
+    rows, obs = torch.arange(len(seen)), torch.from_numpy(seen)
+    with torch.no_grad():
+        scores = actor.logits(Inputs(Observations(obs, dense=True), GivenMoves(found)), rows)
+        others = actor.logits(Inputs(Observations(obs), HostMoves(expected, game.rules)), rows)
+    torch.testing.assert_close(scores, others, rtol=1e-4, atol=1e-5)
 
 
 def changes_of(rows: NDArray[Any], before: NDArray[Any], game: Game, lookahead: bool) -> NDArray[np.float32]:
