@@ -105,7 +105,5 @@ class CudaGraphs(ReplayedGraphs):
             with torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
                 function()
         except RuntimeError as error:
-            raise RuntimeError(
-                f"{error}: could not be captured as a CUDA graph; graphs = false trains without"
-            ) from None
+            raise RuntimeError(f"no CUDA graph could be captured; graphs = false does without: {error}") from error
         return graph.replay
