@@ -67,9 +67,9 @@ class Plan:
         return ["-m", "pip", "install", *options, *map(str, sorted(self.wheels.glob("*.whl")))]
 
     def test(self, seconds: float) -> list[str]:
-        workers = 1 if self.tiny else min(16, os.cpu_count() or 1)
+        workers = ["-n", "1"] if self.tiny else ["-n", "auto", "--maxprocesses", "16"]
         files = ["tests/test_gpu.py"] if self.tiny else ["tests/test_gpu.py", "tests/training"]
-        options = ["-m", "gpu", "-v", "-n", str(workers), "--durations=0", "-p", "tests.progress"]
+        options = ["-m", "gpu", "-v", *workers, "--durations=0", "-p", "tests.progress"]
         return ["-m", "pytest", *options, "--progress", f"{self.out}/tests.jsonl", *files]
 
     def rates(self, game: str, seconds: float) -> list[str]:
