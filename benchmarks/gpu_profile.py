@@ -1,4 +1,4 @@
-"""Where an iteration of training spends a GPU's time: `python -m benchmarks.gpu --profile CONFIG [key=value …]`.
+"""Profiles an iteration of training on a GPU: `python -m benchmarks.gpu --profile CONFIG [key=value …]`.
 
 Parts are timed by the clock, waiting for the GPU before and after; one more iteration under torch's profiler tells when
 the card is busy, and with what. In CUDA's simulator the same code runs, and torch's operations are counted instead.

@@ -163,7 +163,7 @@ def test_a_profile_tells_how_long_a_card_is_busy() -> None:
 
 
 def run_script(out: Path, *arguments: str) -> dict[str, Any]:
-    """What the script finds in CUDA's simulator."""
+    """Run the script in CUDA's simulator and return its result."""
     alone = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")}
     alone |= {"SIZE": "tiny", "OUT": str(out), "WHEELS": str(out / "none"), "PYTHON": sys.executable}
     command = [f"{ROOT}/benchmarks/gpu_minutes.sh", "30", *arguments]

@@ -29,6 +29,7 @@ from card_envs.opponents.networks._afterstates import (
     NUM_AHEAD,
     NUM_FLAGS,
     PLAYER,
+    follow_seen,
     merge_moves,
     move_fields,
     move_scale,
@@ -82,10 +83,8 @@ def follow_pairs(
             followed[i, action], kept[i, action] = NOT_MERGED, KEPT | MOVES_AGAIN | REVEALS
         else:
             copy_words(words[i], played_words[k])
-            play_ahead(played[k], action, seat, facts[0] != 0, 0, 1 + MAX_FOLLOWED)
-            observe(played[k], seat, seen[k, : facts[1]])
-            mark = ENDS_DEAL if played[k].needs_deal else MOVES_AGAIN if played[k].seat == seat else 0
-            followed[i, action], kept[i, action] = observation_hash(seen[k]), KEPT | mark
+            followed[i, action], mark = follow_seen(played[k], action, seat, facts[0] != 0, seen[k], facts[1])
+            kept[i, action] = KEPT | mark
 
 
 def merge_followed(first: int, last: int, baseline: Any, followed: Any, reached: Any, kept: Any) -> None:

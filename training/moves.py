@@ -16,12 +16,7 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from card_envs.game import Game, Int64s, Rules, total
-from card_envs.opponents.networks._afterstates import (
-    Afterstates,
-    afterstates,
-    joined,
-    move_fields,
-)
+from card_envs.opponents.networks._afterstates import Afterstates, afterstates, joined, move_fields
 from card_envs.opponents.networks._sparse import SparseRows
 
 from .after import AfterWriter

@@ -126,6 +126,8 @@ TAPED = Backend(CPU, TapedTables, True, GumbelSampler, HostRecorder, TapedGraphs
 @contextmanager
 def counted() -> Iterator[Tape]:
     """Count the launches in a `with` block."""
-    with Tape() as TapedGraphs.counting:
-        yield TapedGraphs.counting
-    TapedGraphs.counting = None
+    try:
+        with Tape() as TapedGraphs.counting:
+            yield TapedGraphs.counting
+    finally:
+        TapedGraphs.counting = None

@@ -69,7 +69,7 @@ def test_a_replayed_run_is_the_run(game: Game, kind: str, monkeypatch: pytest.Mo
 
 
 def test_few_launches_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of an update with 108 minibatches and a rollout of 64 steps, the sizes of configs/gpu/back_alley.toml."""
+    """Of an update with about a hundred minibatches and a rollout of 64 steps, as in configs/gpu/back_alley.toml."""
     sizes = {"num_steps": 64, "minibatch_size": 15, "decisions": 10**6, "reward_scale": 1}
     monkeypatch.setattr(ppo, "backend_of", lambda device: TAPED)
     found = {}

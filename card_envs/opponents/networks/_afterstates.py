@@ -365,10 +365,19 @@ def follow_macro(state: State, macro: Macro, workspace: AfterstateWorkspace) -> 
     last = play_to_last(lookahead, macro)
     if reveals(lookahead, last):
         return NOT_MERGED, MOVES_AGAIN
-    play_ahead(lookahead, last, seat, workspace.all_see_alike, 0, 1 + MAX_FOLLOWED)
-    observe(lookahead, seat, workspace.after[: obs_size(workspace)])
-    mark = ENDS_DEAL if lookahead.needs_deal else MOVES_AGAIN if lookahead.seat == seat else 0
-    return observation_hash(workspace.after), mark
+    return follow_seen(lookahead, last, seat, workspace.all_see_alike, workspace.after, obs_size(workspace))
+
+
+def follow_seen(
+    state: State, action: int, seat: int, all_see_alike: bool, seen: Int8s, size: int
+) -> tuple[np.uint64, int]:
+    """Play an action that reveals no card and follow it; return as `follow_macro` does.
+
+    What the seat then sees is written into `seen`, of which an observation has the first `size` entries.
+    """
+    play_ahead(state, action, seat, all_see_alike, 0, 1 + MAX_FOLLOWED)
+    observe(state, seat, seen[:size])
+    return observation_hash(seen), ENDS_DEAL if state.needs_deal else MOVES_AGAIN if state.seat == seat else 0
 
 
 def is_first_reached(there: np.uint64, reached: UInt64s, number: int) -> bool:
@@ -464,7 +473,7 @@ def write_means(before: Int8s, sums: NDArray[np.int16], scale: Floats, rows: Mov
 
 
 def write_entry(entry: int, value: np.float32, rows: MoveRows, found: int) -> int:
-    """Append an entry; return the number of entries then. Loops that write dense rows put another in its place."""
+    """Append an entry; return the number of entries then."""
     rows.entry[found] = entry
     rows.value[found] = value
     return found + 1
