@@ -24,10 +24,10 @@ from typer.testing import CliRunner
 from card_envs import BatchEnv
 from card_envs.__main__ import app
 from card_envs._layout import table
-from card_envs.compiling import _specialize as specializing
+from card_envs.compiling._specialize import game_sources
 from card_envs.data import FORMATS, Plan, Rows, as_int8, generate
 from card_envs.data._card import COLUMNS, card
-from card_envs.data._digest import _files, digest_of
+from card_envs.data._digest import digest_of
 from card_envs.data._minari import to_minari
 from card_envs.data._plan import _load_once
 from card_envs.episode import Episode
@@ -288,28 +288,22 @@ def test_digests_stay_when_a_search_has_played(game: Game, name: str) -> None:
     assert digest_of(player, game) == before
 
 
-def test_digests_follow_the_game(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_digests_follow_the_game(game: Game) -> None:
     """Every module whose functions its rules, scripted players and planner run, and no other."""
-    player = load_opponent("random", game)
-    before, whole = digest_of(player, game), specializing._file_digest
     folder = Path(str(game.rules.__file__)).parent
-    changed = set()
-    for file in folder.glob("*.py"):
-        monkeypatch.setattr(
-            specializing, "_file_digest", lambda one, file=file: b"edited" if one == str(file) else whole(one)
-        )
-        changed |= {file.stem} if digest_of(player, game) != before else set()
-    assert {"rules", "bot"} <= changed and not {"view", "drawing", "options", "__init__"} & changed
-    assert changed >= ({"planner", "features"} if (folder / "features.py").exists() else set())
+    files = [Path(function.__code__.co_filename) for function in game_sources(game)]
+    digested = {file.stem for file in files if file.parent == folder}
+    assert {"rules", "bot"} <= digested and not {"view", "drawing", "options", "__init__"} & digested
+    assert digested >= ({"planner", "features"} if (folder / "features.py").exists() else set())
 
 
 AGENT = """
 import numpy as np
 import my_helpers
-from card_envs.opponents.scripted import RandomPolicy
+from my_base import Base
 from my_table import worth
 
-class Agent(RandomPolicy):
+class Agent(Base):
     def __init__(self, game):
         pass
 
@@ -325,27 +319,50 @@ import my_third
 """
 
 
-def test_digests_follow_the_code_of_a_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its own modules, not those of installed packages."""
-    monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "my_agent.py").write_text(AGENT)
-    (tmp_path / "my_helpers.py").write_text("import my_deepest\ndef choose(x):\n    return my_deepest.choose(x)\n")
-    (tmp_path / "my_table.py").write_text("def worth(x):\n    return x\n")
-    (tmp_path / "my_third.py").write_text("def twice(x):\n    return 2 * x\n")
-    (tmp_path / "my_deepest.py").write_text("def choose(x):\n    return x\n")
-    (tmp_path / "my_unused.py").write_text("")
-    player = load_opponent("my_agent:Agent", HIGH_CARD)
-    files = _files(type(player.policy))
-    names = {Path(file).name for file in files}
-    assert names >= {"my_agent.py", "my_helpers.py", "my_table.py", "my_third.py", "my_deepest.py"}
-    assert not [file for file in files if "site-packages" in file or Path(file).name == "my_unused.py"]
-    before = digest_of(player, HIGH_CARD)
-    for file in sorted(tmp_path.glob("*.py")):
-        whole = file.read_text()
-        file.write_text(whole + "# edited\n")
-        assert (digest_of(player, HIGH_CARD) != before) == (file.name != "my_unused.py"), file.name
-        file.write_text(whole)
-    assert digest_of(player, HIGH_CARD) == before
+DIGEST_OF_AN_AGENT = """
+import sys
+from pathlib import Path
+
+from card_envs import load_opponent
+from card_envs.data._digest import digest_of
+from card_envs.scaffold.high_card import GAME
+
+player = load_opponent("my_agent:Agent", GAME)
+for name in sys.argv[1:]:
+    Path(name).write_text(Path(name).read_text().replace("2", "3").replace("return x", "return x + 1"))
+print(digest_of(player, GAME))
+"""
+
+
+def test_digests_follow_the_code_of_a_class(tmp_path: Path) -> None:
+    """As a process imported it: an edit is noticed in the next one."""
+    parts = {
+        "my_agent": AGENT,
+        "my_helpers": "import my_deepest\nBEST = 2\ndef choose(x):\n    return my_deepest.choose(x) + BEST\n",
+        "my_table": "def worth(x):\n    return x\n",
+        "my_third": "def twice(x):\n    return 2 * x\n",
+        "my_deepest": "def choose(x):\n    return x\n",
+        "my_base": "from card_envs.opponents.scripted import RandomPolicy\nclass Base(RandomPolicy):\n    skill = 2\n",
+        "my_unused": "def choose(x):\n    return x\n",
+    }
+    for name, text in parts.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    paths = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[1])])
+
+    def digest(*edited: str) -> str:
+        words = [sys.executable, "-B", "-c", DIGEST_OF_AN_AGENT, *edited]
+        return subprocess.check_output(words, cwd=tmp_path, env=os.environ | {"PYTHONPATH": paths}, text=True)
+
+    before = digest()
+    while_it_runs = digest(*(f"{name}.py" for name in parts))
+    assert len({before, while_it_runs, digest()}) == 3  # what it plays is in no file any more
+    for name, text in parts.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    assert digest() == before
+    for name, text in parts.items():
+        (tmp_path / f"{name}.py").write_text(text + "# edited\n")
+        assert (digest() != before) == (name != "my_unused"), name
+        (tmp_path / f"{name}.py").write_text(text)
 
 
 def skip_unless_known(game: Game, name: str) -> None:

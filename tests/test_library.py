@@ -20,8 +20,8 @@ from card_envs.build._libraries import CACHE, _loops_of_others, _write_target
 from card_envs.build._warm_up import warm_up
 from card_envs.compiling import _library as library
 from card_envs.compiling import _specialize as specializing
+from card_envs.compiling._digest import HEX_DIGITS
 from card_envs.compiling._rules import INTERPRETED
-from card_envs.compiling._specialize import HEX_DIGITS
 from card_envs.compiling._targets import target_of
 from card_envs.engine import _kernels as kernels
 from card_envs.engine._legality import find_illegal
@@ -90,7 +90,7 @@ def folder_of(game: Game, built: Path) -> Path:
     if game == TINY:
         return built
     loop: Any = kernels.legal_table
-    name = specializing.rebuilt(specializing.Specialization(loop, game))[0].__name__
+    name = specializing.rebuild(specializing.Specialization(loop, game)).function.__name__
     manifests = library.FOLDER.glob(f"*/{game.name}.manifest.json")
     if not any(name in json.loads(manifest.read_bytes())["loops"] for manifest in manifests):
         pytest.skip("not built, or from other sources: python -m card_envs build")
@@ -150,8 +150,8 @@ def test_libraries_give_the_same_bytes(game: Game, built: Path, use: Callable[[P
     compared = set()
 
     def both(wanted: specializing.Specialization, found: Any) -> Any:
-        bound, stem = specializing.rebuilt(wanted)
-        compiled = specializing._Compiled(bound, stem)
+        rebuilt = specializing.rebuild(wanted)
+        bound, compiled = rebuilt.function, specializing._Compiled(rebuilt, "a loop")
 
         def checked(*arguments: Any) -> Any:
             copies = copied(arguments, {})

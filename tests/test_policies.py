@@ -18,7 +18,7 @@ from card_envs.compare._spread import Executor
 from card_envs.compare.contests import Contest, Part, chunks, join, play_contest
 from card_envs.compare.pairs import play_pairs
 from card_envs.compare.survey import survey
-from card_envs.compiling._specialize import _constant_bytes
+from card_envs.compiling._digest import constant_bytes
 from card_envs.engine._legality import IllegalMove
 from card_envs.engine.batch import BatchEnv
 from card_envs.envs.aec import CardEnv
@@ -346,8 +346,8 @@ def test_large_arrays_in_tuples_are_digested_whole() -> None:
     array = np.zeros(5000)
     changed = array.copy()
     changed[2500] = 1
-    assert repr((array,)) == repr((changed,)) and _constant_bytes((array,)) != _constant_bytes((changed,))
-    assert _constant_bytes((1, (2, 3))) != _constant_bytes(((1, 2), 3))
+    assert repr((array,)) == repr((changed,)) and constant_bytes((array,)) != constant_bytes((changed,))
+    assert constant_bytes((1, (2, 3))) != constant_bytes(((1, 2), 3))
 
 
 @pytest.mark.slow

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import pickle
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,10 +17,10 @@ import pytest
 from numpy.typing import NDArray
 
 from card_envs import game as contract
-from card_envs.compiling import _specialize as specializing
 from card_envs.compiling import rule, specialize, stub
+from card_envs.compiling._digest import HEX_DIGITS
 from card_envs.compiling._loops import TracedLoop
-from card_envs.compiling._specialize import Functions, Specialization, rebuilt
+from card_envs.compiling._specialize import Functions, Specialization, rebuild
 from card_envs.game import Game, State, load
 from card_envs.opponents.search import SearchPolicy
 from card_envs.opponents.search._decide import decide_tables, new_workspace
@@ -80,7 +80,7 @@ def load_one(state: State, planning: Any) -> None:
 
 
 def name_of(loop: Any, functions: Functions, game: Any = None, bot: str = "") -> str:
-    return rebuilt(Specialization(loop, game, bot, functions=functions))[0].__name__
+    return rebuild(Specialization(loop, game, bot, functions=functions)).function.__name__
 
 
 def test_functions_take_the_place_of_stubs() -> None:
@@ -105,6 +105,12 @@ def test_a_stub_without_a_function_is_an_error() -> None:
         sum_worths(np.ones(1, np.int64))
 
 
+def test_only_stubs_are_replaced() -> None:
+    """A helper that a loop calls as well would be replaced without a word."""
+    with pytest.raises(TypeError, match="functions: tripled is not a stub; mark what is to be replaced with `stub`"):
+        specialize(sum_worths, functions=((worth, tripled), (tripled, one)))
+
+
 def test_other_functions_make_another_name() -> None:
     """Even of the same files and constants."""
     made_of: list[Functions] = [
@@ -114,23 +120,8 @@ def test_other_functions_make_another_name() -> None:
         ((worth, tripled),),
     ]
     names = [name_of(sum_worths, functions) for functions in made_of]
-    assert len({name[: -specializing.HEX_DIGITS] for name in names}) == len(made_of)  # the cache keeps all of them
+    assert len({name[:-HEX_DIGITS] for name in names}) == len(made_of)  # the cache keeps all of them
     assert names == [name_of(sum_worths, functions) for functions in made_of]
-
-
-def test_an_edit_of_a_function_makes_another_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
-    file = tmp_path / "someones_part.py"
-    file.write_text("def doubled(x):\n    return 2 * x\n")
-    part = importlib.import_module("someones_part")
-    before = name_of(sum_worths, ((worth, part.doubled),))
-    assert name_of(sum_worths, ((worth, part.doubled),)) == before
-    others = name_of(sum_worths, ((worth, one),))
-    file.write_text("def doubled(x):\n    return 2 * x  # edited\n")
-    specializing._file_digest.cache_clear()
-    after = name_of(sum_worths, ((worth, part.doubled),))
-    assert after != before and after[: -specializing.HEX_DIGITS] == before[: -specializing.HEX_DIGITS]
-    assert name_of(sum_worths, ((worth, one),)) == others
 
 
 FILES_THAT_RUN = """
@@ -172,19 +163,15 @@ with specializing.watching_specialize(recorded), np.errstate(all="ignore"):
     if game.is_solitaire:
         warm.visit_solver(game)
 
-digest = specializing._file_digest
 for wanted, files in ran.items():
-    before = specializing.rebuilt(wanted)[0].__name__
+    digested = {function.__code__.co_filename for function in specializing.rebuild(wanted).sources}
     for file in files:
         if file.startswith(folder):
-            specializing._file_digest = lambda one: b"edited" if one == file else digest(one)
-            changed = specializing.rebuilt(wanted)[0].__name__ != before
-            specializing._file_digest = digest
-            print(changed, wanted.loop.__name__, file)
+            print(file in digested, wanted.loop.__name__, file)
 """
 
 
-def test_an_edit_of_any_file_that_runs_makes_another_name(game: Game) -> None:
+def test_a_digest_covers_every_file_that_runs(game: Game) -> None:
     """Of every loop, by the files whose functions Python calls when it runs the loop as it is written."""
     done = subprocess.run(
         [sys.executable, "-c", FILES_THAT_RUN, game.package], cwd=ROOT, capture_output=True, text=True,
@@ -204,52 +191,6 @@ class Way(Enum):
 class Two(NamedTuple):
     x: int
     y: int = 3
-
-
-SHAPES = {  # how a loop reaches what is edited: its import, and its use
-    "module.function": ("import someones_part", "someones_part.worth(x)"),
-    "package.module.function": ("import someones.part", "someones.part.worth(x)"),
-    "a module by another name": ("from someones import part as other", "other.worth(x)"),
-    "module.constant": ("import someones_part", "x + someones_part.CONSTANT"),
-}
-PART = """
-from card_envs.compiling import rule
-
-CONSTANT = {}
-
-@rule
-def worth(x):
-    return x + {}
-"""
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_what_is_reached_through_modules_counts(shape: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In loops, in their helpers and in rules."""
-    monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "someones").mkdir()
-    (tmp_path / "someones" / "__init__.py").touch()
-    line, call = SHAPES[shape]
-    (tmp_path / "someones_loop.py").write_text(
-        f"{line}\nfrom card_envs.compiling import rule\n\ndef direct(x):\n    return {call}\n\n"
-        f"def by_helper(x):\n    return direct(x)\n\n@rule\ndef inner(x):\n    return {call}\n\n"
-        f"def by_rule(x):\n    return inner(x)\n"
-    )
-    seen = []
-    for value in (1, 2):
-        for file in ("someones_part.py", "someones/part.py"):
-            (tmp_path / file).write_text(PART.format(value, value))
-        for name in [name for name in sys.modules if name.startswith("someones")]:
-            monkeypatch.delitem(sys.modules, name)
-        importlib.invalidate_caches()
-        specializing._file_digest.cache_clear()
-        sys.dont_write_bytecode, before = True, sys.dont_write_bytecode
-        loops = importlib.import_module("someones_loop")
-        sys.dont_write_bytecode = before
-        names = [name_of(loop, ()) for loop in (loops.direct, loops.by_helper, loops.by_rule)]
-        assert [specialize(loop)(5) for loop in (loops.direct, loops.by_helper, loops.by_rule)] == [5 + value] * 3
-        seen.append(names)
-    assert all(one != other for one, other in zip(*seen))
 
 
 def closing_over(part: Any) -> Callable[[int], int]:
@@ -315,4 +256,12 @@ def test_another_process_can_make_a_loop_again(moves: Any) -> None:
     wanted = Specialization(decide_tables, GAME, "greedy", functions=new_workspace(search, search.budget(None))[0])
     traced = pickle.loads(pickle.dumps(TracedLoop.of(wanted, ("int64",))))
     assert traced.specialization() == wanted and traced.signature == ("int64",)
-    assert rebuilt(traced.specialization())[0].__name__ == rebuilt(wanted)[0].__name__
+    assert rebuild(traced.specialization()).function.__name__ == rebuild(wanted).function.__name__
+
+
+def test_a_loop_without_a_file_is_compiled() -> None:
+    """The loop of CONTRIBUTING.md, typed at a prompt."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    loop = next(block for block in re.findall("```python\n(.*?)```", text, re.DOTALL) if "specialize(" in block)
+    done = subprocess.run([sys.executable, "-"], input=loop, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and int(done.stdout) > 1, done.stderr

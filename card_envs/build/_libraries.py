@@ -21,9 +21,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from card_envs._files import check_replaceable, error_text, replace_file, replace_folder, write_json
 from card_envs._processes import PARENT, cores
 from card_envs.compare._spread import over_processes
+from card_envs.compiling._digest import HEX_DIGITS
 from card_envs.compiling._library import ENTRY, FOLDER, FORMAT, TARGET, WITHOUT_RULES, read_checked, read_facts
 from card_envs.compiling._loops import TracedLoop
-from card_envs.compiling._specialize import HEX_DIGITS
 from card_envs.game import Game
 
 COMPILING = Path(__file__).parents[1] / "compiling"
@@ -169,10 +169,10 @@ def _attempt(work: Callable[[Task], Result], task: Task) -> tuple[Task, Any, str
 def made(traced: TracedLoop, targets: tuple[str, ...], objects: Path) -> Built:
     """Return a loop as machine code for some targets; what was made before is taken from the cache."""
     from card_envs.compiling import _ir
-    from card_envs.compiling._specialize import rebuilt
+    from card_envs.compiling._specialize import rebuild
     from card_envs.compiling._targets import object_code, target_of
 
-    bound, _ = rebuilt(traced.specialization())
+    bound = rebuild(traced.specialization()).function
     made_from = f"{bound.__name__} {traced.signature}"
     symbol = f"card_envs_{bound.__name__}_{_sum(made_from.encode())[:8]}"
     made_from = f"{compiler_digest(*COMPILER)} {made_from}"

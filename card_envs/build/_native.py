@@ -188,11 +188,11 @@ def _compiled(
     game: Game, export: Export, targets: tuple[str, ...], objects: Path, player: ExportedPlayer | None, name: str
 ) -> Compiled:
     from card_envs.compiling._exported import argument_type, exported, parts_of
-    from card_envs.compiling._specialize import Specialization, rebuilt
+    from card_envs.compiling._specialize import Specialization, rebuild
     from card_envs.compiling._targets import object_code, target_of
 
     loop: Any = export.function
-    function, _ = rebuilt(Specialization(loop, game, export.bot, functions=export.functions))
+    function = rebuild(Specialization(loop, game, export.bot, functions=export.functions)).function
     symbol = f"card_envs_{game.name}_{export.name}"
     parts = [_described(part) for part in parts_of(export.arguments)]
     types = [*map(argument_type, export.arguments)]

@@ -16,6 +16,7 @@ import shutil
 import stat
 import sys
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -97,9 +98,10 @@ class LastingCache(FunctionCache):
 
     _impl_class = _Places
 
-    def __init__(self, function: Any, label: str) -> None:
+    def __init__(self, function: Any, label: str, may_be_kept: Callable[[], bool]) -> None:
         super().__init__(function)
         self._label = label
+        self._may_be_kept = may_be_kept
         source_stamp = self._impl.locator.get_source_stamp()
         self._cache_file = _CheckedFiles(self._cache_path, self._impl.filename_base, source_stamp)
 
@@ -114,6 +116,8 @@ class LastingCache(FunctionCache):
         return found
 
     def save_overload(self, signature: Any, result: Any) -> None:
+        if not self._may_be_kept():
+            return
         try:
             super().save_overload(signature, result)
         except OSError:
@@ -125,10 +129,16 @@ class LastingCache(FunctionCache):
                 file.unlink(missing_ok=True)
 
 
-def lasting(dispatcher: Any, label: str) -> Any:
-    """Add a disk cache to a compiled function if there is somewhere to write; `label` is what it is for."""
+def lasting(dispatcher: Any, label: str, may_be_kept: Callable[[], bool]) -> Any:
+    """Add a disk cache to a compiled function if there is somewhere to write.
+
+    Args:
+        dispatcher: the function.
+        label: what it is for.
+        may_be_kept: returns whether its name still describes it; called when it has been compiled.
+    """
     with suppress(RuntimeError):  # otherwise every process compiles it
-        dispatcher._cache = LastingCache(dispatcher.py_func, label)
+        dispatcher._cache = LastingCache(dispatcher.py_func, label, may_be_kept)
     return dispatcher
 
 

@@ -8,6 +8,7 @@ time. Numba documents neither, hence the pinned range of versions.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, cached_property
 from typing import Any, cast
@@ -41,8 +42,8 @@ def instruction_of(function: Any) -> Any:
     return getattr(_instructions, function.__name__)
 
 
-def compiled_loop(function: Any, label: str) -> Any:
-    return lasting(njit(nogil=True, error_model="numpy")(function), label)
+def compiled_loop(function: Any, label: str, may_be_kept: Callable[[], bool]) -> Any:
+    return lasting(njit(nogil=True, error_model="numpy")(function), label, may_be_kept)
 
 
 def compiled_kernel(function: Any, interpreted: bool) -> Any:

@@ -40,11 +40,17 @@ def instruction(function: Function) -> Function:
     return cast(Function, function if INTERPRETED else Instruction(function))
 
 
-def loop(function: Function, label: str = "a loop") -> Function:
-    """Compile a loop over tables: cached on disk, releases the GIL. `label` is what it is compiled for."""
+def loop(function: Function, label: str = "a loop", may_be_kept: Callable[[], bool] = lambda: True) -> Function:
+    """Compile a loop over tables: it releases the GIL.
+
+    Args:
+        function: the loop.
+        label: what it is compiled for.
+        may_be_kept: called once it is compiled; returns whether the disk cache may have it.
+    """
     from card_envs.compiling import _numba
 
-    return cast(Function, _numba.compiled_loop(function, label))
+    return cast(Function, _numba.compiled_loop(function, label, may_be_kept))
 
 
 def threads(function: Function) -> Any:

@@ -6,35 +6,40 @@ are rebuilt and compiled with it in the same way. A loop may be made of parts: i
 which `functions` names the plain functions that they stand for.
 
 Numba names cache files by the function's `__qualname__` and checks only the file that holds the loop, so an edited rule
-in another file would go unnoticed. The name of a specialized loop therefore includes a digest of all its sources.
+in another file would go unnoticed. The name of a specialized loop therefore includes a digest of all its functions
+(`_digest.py`). A process plays the rules that it imported, also if their files are edited meanwhile.
 """
 
 from __future__ import annotations
 
+import glob
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from enum import Enum
 from functools import cache, cached_property
 from pathlib import Path
-from types import CellType, CodeType, FunctionType, ModuleType
+from types import CellType, FunctionType
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
-
-import numpy as np
 
 from card_envs import game as contract
 from card_envs.compiling import _library, _rules
-from card_envs.compiling._rules import plain_function
+from card_envs.compiling._digest import (
+    HEX_DIGITS,
+    Sources,
+    digest_sources,
+    first_used,
+    free_values,
+    functions_in,
+    is_unchanged,
+)
 from card_envs.game import Game
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
 
-HEX_DIGITS = 16
 BOTS = ("trivial", "greedy")
-COMPILERS = ("_specialize.py", "_rules.py", "_numba.py", "_instructions.py")  # files of this folder
+NOT_SOURCES = ("numpy", "numba")  # Numba has its own of NumPy's functions, and its version is part of the cache
 Target: TypeAlias = Literal["cpu", "cuda"]
 Functions: TypeAlias = tuple[tuple[Any, Any], ...]  # stubs, each with the plain function that takes its place
-Sources: TypeAlias = dict[FunctionType, list[Any]]  # the functions of a loop, each with the constants that it uses
 
 _stubs: set[Any] = set()
 
@@ -104,25 +109,39 @@ def watching_specialize(watcher: Callable[[Specialization, Any], Any]) -> Iterat
 
 @cache
 def _bound(wanted: Specialization) -> Any:
-    bound, stem = rebuilt(wanted)
+    rebuilt = rebuild(wanted)
     if wanted.target == "cuda":
-        return _cached(_rules.threads(bound), stem)
+        return _cached(_rules.threads(rebuilt.function), rebuilt.stem)
     if _rules.INTERPRETED:
-        return bound
-    compiled = _Compiled(bound, stem, wanted.game.title if wanted.game else "what all games share")
+        return rebuilt.function
+    compiled = _Compiled(rebuilt, wanted.game.title if wanted.game else "what all games share")
     game = wanted.game.name if wanted.game else None
-    built = None if _rules.checks_bounds() else _library.find(bound.__name__, game, compiled)
+    built = None if _rules.checks_bounds() else _library.find(rebuilt.function.__name__, game, compiled)
     return built or compiled.compiled
 
 
-def rebuilt(wanted: Specialization) -> tuple[FunctionType, str]:
-    """Return a copy of a loop with a game's functions in place of the stubs, and its name up to the digest."""
+class Rebuilt(NamedTuple):
+    """A loop with a game's functions in place of the stubs.
+
+    Attributes:
+        function: a copy of the loop; its name ends with the digest of its sources.
+        stem: its name up to the digest.
+        sources: the functions that it is made of.
+    """
+
+    function: FunctionType
+    stem: str
+    sources: Sources
+
+
+def rebuild(wanted: Specialization) -> Rebuilt:
+    """Copy a loop with a game's functions in place of the stubs."""
     loop, game, bot, inline, target, functions = wanted
-    bound, sources = _binding(game, bot, inline, target, functions).rebuilt(loop)
+    function, sources = _binding(game, bot, inline, target, functions).rebuild(loop)
     how = ("" if inline else "called") + ("checked" if _rules.checks_bounds() else "") + target.removeprefix("cpu")
     stem = "_".join([loop.__name__, game.name if game else "", bot, how + _hash_of(functions), ""])
-    bound.__name__ = bound.__qualname__ = stem + _digest_sources(sources)
-    return bound, stem
+    function.__name__ = function.__qualname__ = stem + digest_sources(sources)
+    return Rebuilt(function, stem, sources)
 
 
 def _hash_of(functions: Functions) -> str:
@@ -134,9 +153,8 @@ def _hash_of(functions: Functions) -> str:
 class _Compiled:
     """A loop that is compiled once it is called."""
 
-    def __init__(self, bound: FunctionType, stem: str, label: str = "a loop") -> None:
-        self.bound = bound
-        self.stem = stem
+    def __init__(self, rebuilt: Rebuilt, label: str) -> None:
+        self.rebuilt = rebuilt
         self.label = label
 
     def __call__(self, *arguments: Any) -> Any:
@@ -144,13 +162,15 @@ class _Compiled:
 
     @cached_property
     def compiled(self) -> Any:
-        return _cached(_rules.loop(self.bound, self.label), self.stem)
+        function, stem, sources = self.rebuilt
+        return _cached(_rules.loop(function, self.label, lambda: is_unchanged(sources)), stem)
 
 
 def _cached(compiled: Any, stem: str) -> Any:
     """Return a compiled loop; delete what the cache has of it from other sources."""
     if not _rules.INTERPRETED and compiled.stats.cache_path is not None:
-        _remove_outdated(Path(compiled.stats.cache_path), stem, compiled.__name__)
+        module = Path(compiled.py_func.__code__.co_filename).stem
+        _remove_outdated(Path(compiled.stats.cache_path), f"{module}.{stem}", f"{module}.{compiled.__name__}")
     return compiled
 
 
@@ -168,13 +188,18 @@ class _Binding:
         self.inline = inline
         self.functions = dict(functions)
         self._replaced: dict[FunctionType, tuple[Any, Sources]] = {}
+        for replaced in self.functions:
+            if replaced not in _stubs:
+                raise TypeError(
+                    f"functions: {replaced.__name__} is not a stub; mark what is to be replaced with `stub`"
+                )
 
-    def rebuilt(self, function: FunctionType) -> tuple[FunctionType, Sources]:
+    def rebuild(self, function: FunctionType) -> tuple[FunctionType, Sources]:
         """Return a copy of a loop or helper with all its globals replaced, and the functions that it is made of."""
         names = dict(function.__globals__)
-        free = dict(zip(function.__code__.co_freevars, map(CellType, _free_values(function))))
-        sources: Sources = {function: []}
-        for name, value in used_by(function):
+        free = dict(zip(function.__code__.co_freevars, map(CellType, free_values(function))))
+        sources: Sources = {function: None}
+        for name, value in first_used(function):
             if isinstance(value, FunctionType) and "." not in name:
                 replacement, used = self._replacement(value, function)
                 sources |= used
@@ -200,7 +225,7 @@ class _Binding:
                 _note(helper.__name__, own, sources, user)
                 self._replaced[helper] = own if self.inline or _rules.INTERPRETED else _rules.noinline(own), sources
             else:
-                copy, sources = self.rebuilt(helper)
+                copy, sources = self.rebuild(helper)
                 self._replaced[helper] = _rules.rule(copy), sources
         return self._replaced[helper]
 
@@ -224,103 +249,32 @@ class _Binding:
 
 
 def _note(name: str, value: Any, sources: Sources, user: FunctionType) -> None:
-    """Add a constant that a function uses, or a compiled function with everything it uses, to the sources of a loop."""
-    function = plain_function(value)
-    if not isinstance(function, FunctionType):
-        sources.setdefault(user, []).append(value)
-    elif function in contract.MODULE_OF or function in _stubs:
-        how = "loops call stubs by name alone" if "." in name else "helpers of loops are plain functions"
-        raise TypeError(f"{user.__name__} calls the stub {name}: {how}")
-    elif (
-        function not in sources and str(function.__module__).partition(".")[0] != "numpy"
-    ):  # Numba has its own of these
-        sources[function] = []
-        for used, value in used_by(function):
-            _note(used, value, sources, function)
+    """Add the functions that compiled code runs through a value, and all that these use, to the sources of a loop."""
+    for function in functions_in(value):
+        if function in contract.MODULE_OF or function in _stubs:
+            how = "loops call stubs by name alone" if "." in name else "helpers of loops are plain functions"
+            raise TypeError(f"{user.__name__} calls the stub {name}: {how}")
+        if function not in sources and str(function.__module__).partition(".")[0] not in NOT_SOURCES:
+            sources[function] = None
+            for used, part in first_used(function):
+                _note(used, part, sources, function)
 
 
-def used_by(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """Yield the globals, free variables and default values of a function by name; of modules, "module.attribute".
-
-    Too many rather than too few: any name in its code may be an attribute of any module in it.
-    """
-    names = dict.fromkeys(_names(function.__code__))
-    found = [(name, function.__globals__[name]) for name in names if name in function.__globals__]
-    found += zip(function.__code__.co_freevars, _free_values(function))
-    found += [("default", value) for value in function.__defaults__ or ()]
-    found += (function.__kwdefaults__ or {}).items()
-    modules: set[ModuleType] = set()
-    for name, value in found:  # which grows meanwhile
-        if not isinstance(value, ModuleType):
-            yield name, value
-        elif value not in modules:
-            modules.add(value)
-            found += [(f"{name}.{part}", getattr(value, part)) for part in names if hasattr(value, part)]
-
-
-def _free_values(function: FunctionType) -> Iterator[Any]:
-    """Yield the values of a function's free variables; None for one without a value yet."""
-    for cell in function.__closure__ or ():
-        try:
-            yield cell.cell_contents
-        except ValueError:
-            yield None
-
-
-def _names(code: CodeType) -> Iterator[str]:
-    """Yield the names that a function may look up in its globals, attribute names included."""
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _names(constant)
-
-
-def game_digest(game: Game) -> str:
-    """Return a hash of all compiled functions of a game's rules, scripted players and planner, and of what they use."""
+def game_sources(game: Game) -> Sources:
+    """Return all compiled functions of a game's rules, scripted players and planner, and those that they use."""
     sources: Sources = {}
     for stub, module in contract.MODULE_OF.items():
         for name in BOTS if stub is contract.bot_move else (stub.__name__,):
             function = getattr(getattr(game, module), name, None)
             if function is not None:
                 _note(name, function, sources, function)
-    return _digest_sources(sources)
-
-
-def _digest_sources(sources: Sources) -> str:
-    """Return a hash of the source files of the functions and of the values of the constants."""
-    files = {function.__code__.co_filename for function in sources}
-    files |= {str(Path(__file__).with_name(name)) for name in COMPILERS}
-    values = [_constant_bytes(constant) for constants in sources.values() for constant in constants]
-    digest = hashlib.sha256(b"\0".join(values))
-    for content in sorted(map(_file_digest, files)):
-        digest.update(content)
-    return digest.hexdigest()[:HEX_DIGITS]
-
-
-def _constant_bytes(part: Any) -> bytes:
-    if isinstance(part, np.ndarray):
-        return f"{part.dtype}{part.shape}".encode() + part.tobytes()
-    if isinstance(part, tuple):  # its `repr` would abbreviate a large array
-        return _constant_bytes(type(part)) + str(len(part)).encode() + b"\0".join(map(_constant_bytes, part))
-    if isinstance(part, Enum):
-        return _constant_bytes(type(part)) + part.name.encode()
-    if isinstance(part, (int, float, complex, str, bytes, np.generic, np.dtype)):
-        return f"{type(part).__name__}{part!r}".encode()
-    if isinstance(part, type):
-        fields = [getattr(part, name, "") for name in ("__name__", "_fields", "_field_defaults")]
-        return repr([*fields, [(one.name, one.value) for one in part] if issubclass(part, Enum) else ()]).encode()
-    return b""  # compiled code has no other kind of constant
-
-
-@cache
-def _file_digest(file: str) -> bytes:
-    return hashlib.sha256(Path(file).read_bytes()).digest()
+    return sources
 
 
 def _remove_outdated(folder: Path, stem: str, name: str) -> None:
     """Delete cached code of earlier sources, unless this version is cached already."""
-    if any(folder.glob(f"*.{name}-*")):
+    if any(folder.glob(f"{glob.escape(name)}-*")):
         return
-    for file in folder.glob(f"*.{stem}{'[0-9a-f]' * HEX_DIGITS}-*"):
+    for file in folder.glob(f"{glob.escape(stem)}{'[0-9a-f]' * HEX_DIGITS}-*"):
         with suppress(OSError):
             file.unlink(missing_ok=True)

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from card_envs.compiling._rules import Compilable
-from card_envs.compiling._specialize import game_digest, used_by
+from card_envs.compiling._digest import digest_sources, file_digests, first_used, function_digest, functions_in
+from card_envs.compiling._specialize import game_sources
 from card_envs.game import Game
 from card_envs.opponents.networks.policies import TrainedPolicy
 from card_envs.opponents.policy import AdaptedPolicy, Opponent, Policy, PolicyLike, as_policy
@@ -29,11 +29,12 @@ INSTALLED = tuple({Path(sysconfig.get_path(name)).resolve() for name in ("stdlib
 def digest_of(policy: PolicyLike, game: Game) -> str:
     """Return a digest of what decides how a policy plays.
 
-    That is this package's version, the files that the game's compiled functions come from, and all settings and weights
-    of the package's own players. Of a user's class it is the arrays and tensors that it holds, its file, and the files
-    of what its methods use, unless these belong to an installed package.
+    That is this package's version, the game's compiled functions with their files, and all settings and weights of the
+    package's own players. Of a user's class it is the arrays and tensors that it holds, its methods with their file,
+    and the functions that these use with theirs, unless they belong to an installed package. Functions count as this
+    process imported them, also where their file has been edited since.
     """
-    found = hashlib.sha256(f"{version('card_envs')} {game_digest(game)}".encode())
+    found = hashlib.sha256(f"{version('card_envs')} {digest_sources(game_sources(game))}".encode())
     for part in _parts(as_policy(policy, "policy"), {}):
         found.update(len(part).to_bytes(8, "little") + part)
     return found.hexdigest()[:HEX_DIGITS]
@@ -91,40 +92,32 @@ def _inside(value: Any, seen: dict[int, Any]) -> Iterator[bytes]:
 
 
 def _code_of(policy: type | FunctionType) -> list[bytes]:
-    return sorted(Path(file).read_bytes() for file in _files(policy))
-
-
-def _files(policy: type | FunctionType) -> set[str]:
-    """Return the files of a class and its bases, or a function, and of what they use, unless that is installed."""
-    found: set[str] = set()
+    """Return what a class and its bases, or a function, are made of, and all that they use unless it is installed."""
+    parts: list[bytes] = []
     own: Sequence[Any] = policy.__mro__ if isinstance(policy, type) else [policy]
-    waiting = list(own)
-    seen: dict[int, Any] = {}
+    waiting, seen = list(own), set()
     while waiting:
         used = waiting.pop()
-        is_code = isinstance(used, (type, FunctionType))
-        file = _source(used) if is_code else None
-        if file is None or id(used) in seen:
+        file = _source(used)
+        if file is None or used in seen or not (used in own or not _is_installed(file)):
             continue
-        seen[id(used)] = used
-        if used in own or not _is_installed(file):
-            found.add(file)
-            if isinstance(used, type):
-                waiting += map(_function, vars(used).values())
-            elif isinstance(used, FunctionType):
-                waiting += (_function(value) for _, value in used_by(used))
-    return found
+        seen.add(used)
+        values = [*vars(used).values()] if isinstance(used, type) else [value for _, value in first_used(used)]
+        parts.append(function_digest(used) if isinstance(used, FunctionType) else file_digests(file)[0])
+        waiting += [code for value in values for code in _code_in(value)]
+    return sorted(parts)
 
 
-def _function(value: Any) -> Any:
-    """Return the function of a method, a property or a compiled function, and the type of any other value."""
+def _code_in(value: Any) -> Iterator[type | FunctionType]:
+    """Yield the functions of a method, a property or a compiled function; of other values their type."""
     if isinstance(value, (staticmethod, classmethod)):
         value = value.__func__
     elif isinstance(value, (property, cached_property)):
         value = value.fget if isinstance(value, property) else value.func
-    elif isinstance(value, Compilable):
-        value = value.py_func
-    return value if isinstance(value, (type, FunctionType)) else type(value)
+    functions = list(functions_in(value))
+    yield from functions
+    if not functions:
+        yield value if isinstance(value, type) else type(value)
 
 
 def _source(code: Any) -> str | None:
