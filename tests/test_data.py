@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import warnings
@@ -29,7 +30,6 @@ from card_envs.data import FORMATS, Plan, Rows, as_int8, generate
 from card_envs.data._card import COLUMNS, card
 from card_envs.data._digest import digest_of
 from card_envs.data._minari import to_minari
-from card_envs.data._plan import _load_once
 from card_envs.episode import Episode
 from card_envs.game import Game, layout_digest, offsets
 from card_envs.games import GAMES
@@ -257,11 +257,35 @@ def test_weights_that_change_while_games_are_played_are_refused(tmp_path: Path) 
     plan = Plan(HIGH_CARD, (str(tmp_path / "net"),), 20)
     plan.check()
     before = plan.digests()
+    assert len(plan.play(range(20), before).action)
     saved(tmp_path / "net", 2)
-    assert plan.digests() == before  # this process plays on with what it has read
-    _load_once.cache_clear()  # as in a process that begins later
     with pytest.raises(ValueError, match="net: weights or code have changed since the games were begun"):
-        plan.check_players(before)
+        plan.play(range(20), before)
+
+
+class Counting:
+    """Plays by how often it has been asked."""
+
+    def __init__(self, game: Game) -> None:
+        self.calls = 0
+
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> Any:
+        self.calls += 1
+        ranks = decisions.mask.cumsum(axis=1) * decisions.mask
+        return (ranks == 1 + self.calls % ranks.max(axis=1, keepdims=True)).argmax(axis=1)
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_users_players_keep_nothing_between_portions(tmp_path: Path) -> None:
+    """Data does not depend on which process plays what, nor on where a run was stopped."""
+    plan = Plan(HIGH_CARD, (f"{__name__}:Counting", "greedy"), 100)
+    generate(plan, tmp_path / "whole")
+    generate(plan, tmp_path / "by_two", processes=2)
+    shutil.copytree(tmp_path / "whole", tmp_path / "resumed")
+    for part in sorted((tmp_path / "resumed" / "data").iterdir())[1::2]:
+        part.unlink()
+    assert generate(plan, tmp_path / "resumed") > 0
+    assert contents(tmp_path / "whole") == contents(tmp_path / "by_two") == contents(tmp_path / "resumed")
 
 
 SEARCHES = [SEARCH, "search:8,moves=turn", "strong"]

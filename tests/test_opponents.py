@@ -279,6 +279,20 @@ def test_opponents_are_kept_until_their_files_change(tmp_path: Path) -> None:
         load_cached(names["part"], HIGH_CARD)
 
 
+def test_a_relative_path_is_that_of_the_folder_one_is_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also within another name."""
+    loaded = {}
+    for seed in (1, 2):
+        saved(HIGH_CARD, tmp_path / str(seed) / "mine", seed=seed)
+        monkeypatch.chdir(tmp_path / str(seed))
+        for name in ("./mine", "search:2,prior=./mine"):
+            parts = load_cached(name, HIGH_CARD).policy.parts()
+            (loaded[name, seed],) = (
+                part.origin[0] for part in parts if isinstance(part, TrainedPolicy) and part.origin
+            )
+    assert loaded == {key: tmp_path / str(key[1]) / "mine" for key in loaded} and len(loaded) == 4
+
+
 BUDGETS = "expected search:N with 1 to 9999999 worlds, or search:100ms"
 MALFORMED = {
     "search:0": BUDGETS,

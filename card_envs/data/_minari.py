@@ -146,8 +146,7 @@ def _make_known(hidden: Path, root: Path, dataset_id: str) -> None:
 
 
 def _played_episode(plan: Plan, digests: dict[str, str], part: range) -> tuple[range, Rows]:
-    plan.check_players(digests)
-    return part, plan.play(part)
+    return part, plan.play(part, digests)
 
 
 def _in_order(parts: list[range], played: Iterator[tuple[range, Rows]]) -> Iterator[tuple[range, Rows]]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 from card_envs._files import printable
 from card_envs.compare._solving import SolveTask, solver_of
 from card_envs.compare._tables import new_tables
-from card_envs.compare.games import GamePlan, Games, play_games, portions
+from card_envs.compare.games import GamePlan, Games, load_player, play_games, portions
 from card_envs.compiling import specialize
 from card_envs.data._digest import digest_of
 from card_envs.engine._buffers import check_bool, check_game, check_int, seed_number
 from card_envs.engine._dealing import deal_next
 from card_envs.game import Game, Int8s, Int64s, layout_digest, legal, observe, play
 from card_envs.games import get_game
-from card_envs.opponents._names import load_opponent
 from card_envs.opponents.policy import Policy
 from card_envs.opponents.scripted import ScriptedPolicy
 
@@ -120,18 +119,15 @@ class Plan:
         for name in self.players:
             if name != printable(name):
                 raise ValueError(f"players: expected UTF-8, as data has it, got {name!r:.200}; a relative path may do")
-        _load_once.cache_clear()  # a folder may hold other weights by now
         self.digests()
 
     def digests(self) -> dict[str, str]:
         """Return a digest of each player by name; it changes with the player's weights and code."""
-        return {name: _load_once(name, self.game, self.sampled)[1] for name in self.players}
+        return {name: digest_of(player, self.game) for name, player in self._load().items()}
 
-    def check_players(self, digests: dict[str, str]) -> None:
-        """Raise ValueError if a player is another one than when the games were begun."""
-        changed = [name for name, digest in self.digests().items() if digests.get(name) != digest]
-        if changed:
-            raise ValueError(f"{', '.join(changed)}: weights or code have changed since the games were begun")
+    def _load(self) -> dict[str, Policy]:
+        """Return the players by name; users' classes are constructed, since they may keep state."""
+        return {name: load_player(name, self.game, self.sampled) for name in self.players}
 
     def as_dict(self) -> dict[str, Any]:
         """Return all that decides which rows come about, for JSON."""
@@ -158,12 +154,25 @@ class Plan:
         played = self._play(np.arange(TRIED), [ScriptedPolicy("greedy")])
         return int(np.clip(ROWS_AT_ONCE * TRIED // max(1, len(played.action)), least, most))
 
-    def play(self, part: range) -> Rows:
-        """Play some of the games. Raises IllegalMove or PolicyError if a player fails."""
+    def play(self, part: range, digests: Mapping[str, str] | None = None) -> Rows:
+        """Play some of the games.
+
+        Args:
+            part: their numbers.
+            digests: of the players when the games were begun; None: there are no other games.
+
+        Raises:
+            IllegalMove, PolicyError: a player fails.
+            ValueError: a player is another one by now.
+        """
         numbers = np.array(part)
         if self.solve_seconds is not None:
             return self._rows(*self._solved(numbers))
-        games = self._play(numbers, [_load_once(name, self.game, self.sampled)[0] for name in self.players])
+        players = self._load()
+        changed = [name for name, digest in (digests or {}).items() if digest_of(players[name], self.game) != digest]
+        if changed:
+            raise ValueError(f"{', '.join(changed)}: weights or code have changed since the games were begun")
+        games = self._play(numbers, [players[name] for name in self.players])
         return self._rows(numbers, games.starts, games.action)._replace(player=games.player, values=games.values)
 
     def _play(self, numbers: Int64s, players: Sequence[Policy]) -> Games:
@@ -203,13 +212,6 @@ class Plan:
         deal, seat, reward, last, obs, mask = columns
         number = np.repeat(numbers, np.diff(starts))
         return Rows(number, deal, seat, np.zeros(n, np.int8), action, reward, last, obs, mask, None, finals)
-
-
-@cache
-def _load_once(name: str, game: Game, sampled: bool) -> tuple[Policy, str]:
-    """Return a player and its digest."""
-    player = load_opponent(name, game, sampled).policy
-    return player, digest_of(player, game)
 
 
 def write_rows(

@@ -78,8 +78,7 @@ class _Writer:
 
     def content(self, part: range) -> tuple[range, bytes, int]:
         """Play a part; return it, the content of its file, and the number of rows."""
-        self.plan.check_players(self.settings["digests"])
-        rows = self.plan.play(part)
+        rows = self.plan.play(part, self.settings["digests"])
         content = parquet(self.plan, rows, self.settings) if self.format == "parquet" else json_lines(self.plan, rows)
         return part, content, len(rows.seat)
 

@@ -248,7 +248,7 @@ def _load_named(text: str, game: Game | None, sampled: bool) -> Opponent:
     return Opponent(short, game, parse(text, game, sampled))
 
 
-_loaded: dict[tuple[str, Game, bool], Opponent] = {}
+_loaded: dict[tuple[str, Game, bool, str], Opponent] = {}
 _loading = Lock()  # of `_loaded`, not of the loading itself
 
 
@@ -257,7 +257,7 @@ def load_cached(name: str, game: Game, sampled: bool = True) -> Opponent:
 
     Users' classes are constructed each time: they may keep state.
     """
-    key = name, game, sampled
+    key = name, game, sampled, str(Path.cwd()) if {".", "/", os.sep} & set(name) else ""  # a path may be relative
     with _loading:
         found = _loaded.pop(key, None)
     if found is None or not all(map(_is_unchanged, found.policy.parts())):
