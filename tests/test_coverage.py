@@ -8,8 +8,10 @@ drawn from it with replacement, as from a game that has these pairs alone.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
+from itertools import combinations_with_replacement
 from math import lgamma, sqrt
 from typing import Any
 
@@ -20,12 +22,14 @@ from numpy.typing import NDArray
 from card_envs.compare._ratings import ratings
 from card_envs.compare.contests import Contest, Part, chunks, join
 from card_envs.compare.estimates import Estimate, estimate, share
+from card_envs.compare.pairs import PairResult, play_pairs
 from card_envs.engine.batch import BatchEnv
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.policy import Decisions, decisions_at
+from card_envs.options import describe_options
 from card_envs.reviews import MoveJudge
-from tests.conftest import quick_opponents, short_options
+from tests.conftest import listed_values, quick_opponents, short_options
 
 SIZES = (20, 50, 200)
 LEAST, MOST = 0.935, 0.97
@@ -198,6 +202,52 @@ def check_figures(game: Game, rivals: tuple[str, ...], options: dict[str, Any]) 
     truth = rating_of_first(part.wins).mean
     label = f"rating above the last, {', '.join(rivals)}, {truth - 1000:+.0f}"
     check_coverage(label, part.wins, truth, rating_of_first, 2000 if len(rivals) == 2 else 300)
+
+
+SCRIPTED = ("random", "trivial", "greedy")
+FROM_FEW_ON = (2, 3, 5, 10, 20, 30, 50, 100)
+FEW_POOL, FEW_TIMES = 4000, 1000
+
+
+@pytest.mark.parametrize("pairs", [30, 100])
+def test_equal_results_have_an_interval(pairs: int) -> None:
+    """That none of these pairs differed does not say that none does."""
+    for counts_wins, text in ((False, "+0 (no interval) points"), (True, "to +0.0")):
+        played = PairResult(np.zeros(pairs), np.full(pairs, 0.5), 1, (0.0, 0.0), (1, 1), counts_wins)
+        for figure in (played.win_share, played.margin_per_episode, played.margin_per_deal):
+            assert figure.low < figure.mean < figure.high
+        assert played.margin_per_episode.low == (2 * played.win_share.low - 1 if counts_wins else -np.inf)
+        assert text in played.in_words()
+
+
+def scripted_contests(game: Game) -> Iterator[tuple[str, PairResult]]:
+    """Many pairs of each two scripted players, a player against itself included, in each unit of margins."""
+    for reward in listed_values(describe_options(game.options)["reward"].type):
+        options = short_options(game) | {"reward": reward}
+        for first, second in combinations_with_replacement(SCRIPTED, 2):
+            played = play_pairs(game, first, second, FEW_POOL, 11, options=options)
+            yield f"{game.name}, {reward}: {first} against {second}", played
+
+
+@pytest.mark.mechanics
+@pytest.mark.parametrize("shown", ["win_share", "margin_per_episode", "margin_per_deal"])
+def test_intervals_hold_from_two_pairs_on(game: Game, shown: str) -> None:
+    """Of every two scripted players, in every unit; and where players differ, no interval is without width."""
+    rng, lost, widths = np.random.default_rng(0), [], []
+    print(f"\n{shown}: coverage in % for {FROM_FEW_ON} pairs")
+    for label, played in scripted_contests(game):
+        truth, line = getattr(played, shown).mean, []
+        for pairs in FROM_FEW_ON:
+            rows = rng.integers(0, FEW_POOL, (FEW_TIMES, pairs))
+            drawn = [replace(played, margins=played.margins[row], win_shares=played.win_shares[row]) for row in rows]
+            figures: list[Estimate] = [getattr(result, shown) for result in drawn]
+            held = np.mean([one.low - ROUNDING <= truth <= one.high + ROUNDING for one in figures])
+            widths += [one.high - one.low for one in figures]
+            line.append(f"{100 * held:.1f}")
+            if held < LEAST - ERRORS * sqrt(0.05 * 0.95 / FEW_TIMES):
+                lost.append((label, pairs, held))
+        print(f"{label:60} {truth:8.3f}  {' '.join(line)}")
+    assert lost == [] and min(widths) > 0
 
 
 # Costs of moves

@@ -18,7 +18,7 @@ from card_envs._console import error_console
 from card_envs._files import check_output, printable, replace_file
 from card_envs.compare._solving import SolvingFigures
 from card_envs.compare._tallies import Tallied
-from card_envs.compare.estimates import Estimate, few_warning
+from card_envs.compare.estimates import Estimate, few_warning, span
 from card_envs.compare.standings import PairsNeeded, Standings
 from card_envs.compare.survey import Survey
 from card_envs.game import Game
@@ -30,14 +30,6 @@ ENDLESS = 400.0  # length in points of an infinite error bar in a picture
 def interval(figure: Estimate) -> str:
     """Return the figure, with its interval on a second line."""
     return f"{figure.mean:z.4g}\n{span(figure, 'z.4g')}"
-
-
-def span(figure: Estimate, digits: str) -> str:
-    """Return the bounds as text, as far as they are finite."""
-    low, high = (f"{bound:{digits}}" for bound in (figure.low, figure.high))
-    if isfinite(figure.low):
-        return f"{low} to {high}" if isfinite(figure.high) else f"at least {low}"
-    return f"at most {high}" if isfinite(figure.high) else "no interval"
 
 
 def percent(share: Estimate) -> str:

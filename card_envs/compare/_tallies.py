@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.compare._intervals import student
-from card_envs.compare.estimates import FEW, Estimate, share_of_clusters
+from card_envs.compare.estimates import Estimate, share_of_clusters
 from card_envs.compiling import specialize
 from card_envs.game import Game, Int64s, Rate
 
@@ -61,7 +61,7 @@ def estimated(ratio: Rate, sums: NDArray[np.float64]) -> Estimate | None:
     deals = y * y / yy
     squares = xx - 2 * mean * xy + mean * mean * yy
     squares = squares if squares > ROUNDING * xx else 0.0
-    if deals <= 1 or (squares == 0 and deals < FEW):
+    if deals <= 1 or squares == 0:
         return Estimate(mean, -inf, inf)
     half = specialize(student)(deals - 1) * sqrt(squares * deals / (deals - 1)) / y
     return Estimate(mean, mean - half, mean + half)

@@ -127,6 +127,11 @@ class Contest:
     frame: tuple[str, str] = ("", "")
 
     @property
+    def counts_wins(self) -> bool:
+        """Whether margins between two sides count episodes won, not points."""
+        return getattr(self.game.validated(dict(self.options)), "reward", "") == "win"
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The players' names."""
         return tuple(one if isinstance(one, str) else as_policy(one, "players").name for one in self.players)

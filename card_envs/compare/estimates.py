@@ -7,7 +7,7 @@ They hold for small samples and near the ends of the scale; a bound is infinite 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from math import inf, isinf, sqrt
+from math import inf, isfinite, isinf, sqrt
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from card_envs.compiling import specialize
 
 FEW = 30  # below this sample size, comparisons show a warning
 PSEUDO = 0.75  # pseudo-clusters of all successes and of all failures, added before estimating the variance
-FEWEST_SHOWN = 6  # values of one sign that differ significantly from 0: p = 2 / 2^6 < 5 %
+FEWEST_SHOWN = 6  # values of one sign that differ significantly from 0: p = 2 / 2^6 < 5 %, with nothing else assumed
 Z_95 = 1.959964  # of a two-sided 95 % interval
 Z_80 = 0.841621  # quantile for 80 % power
 
@@ -37,6 +37,25 @@ class Estimate:
     def scaled(self, factor: float, offset: float = 0.0) -> Estimate:
         """Return the estimate in another unit; the factor is positive."""
         return Estimate(*(factor * value + offset for value in (self.mean, self.low, self.high)))
+
+
+def span(figure: Estimate, digits: str) -> str:
+    """Return the bounds as text, as far as they are finite."""
+    low, high = (f"{bound:{digits}}" for bound in (figure.low, figure.high))
+    if isfinite(figure.low):
+        return f"{low} to {high}" if isfinite(figure.high) else f"at least {low}"
+    return f"at most {high}" if isfinite(figure.high) else "no interval"
+
+
+def margin(values: NDArray[np.float64], win_shares: NDArray[np.float64], counts_wins: bool) -> Estimate:
+    """Return the mean margin of pairs; one that counts wins has their interval.
+
+    Args:
+        values: [N] margins of the pairs.
+        win_shares: [N] of the same pairs.
+        counts_wins: whether a margin is the difference in episodes won, not in points.
+    """
+    return share(win_shares).scaled(2, -1) if counts_wins else estimate(values)
 
 
 def as_json(figures: Any) -> dict[str, Any]:
@@ -60,17 +79,15 @@ def estimate(values: NDArray[np.float64]) -> Estimate:
 
     Small samples of a skewed distribution rarely show its tail. The bound on that side is shifted as in Johnson (1978,
     "Modified t Tests and Confidence Intervals for Asymmetrical Populations"), who shifts both; the other one is kept,
-    because in small samples skewness is often an accident. With one value, or a few equal ones, both bounds are
-    infinite.
+    because in small samples skewness is often an accident. Both bounds are infinite for values that do not limit the
+    mean: equal ones, however many, and fewer than six, whose range the next one may leave by any distance.
     """
     size = len(values)
     mean = float(values.mean())
-    if size == 1 or (size < FEW and (values == values[0]).all()):
-        return Estimate(mean, -inf, inf)
     off = values - mean
     variance = float(off @ off) / size
-    if variance == 0:
-        return Estimate(mean, mean, mean)
+    if size < FEWEST_SHOWN or (values == values[0]).all() or variance == 0:
+        return Estimate(mean, -inf, inf)
     skewness = float(off * off @ off) / size / variance**1.5
     deviation = sqrt(variance * size / (size - 1))
     reach = specialize(student)(size - 1.0)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.compare.contests import Contest, join, play_contest
-from card_envs.compare.estimates import Estimate, as_json, estimate, share
+from card_envs.compare.estimates import Estimate, as_json, margin, share, span
 from card_envs.engine._buffers import check_game, seed_number
 from card_envs.game import Game
 from card_envs.opponents._about import warn_if_unlike_training
@@ -32,6 +32,8 @@ class PairResult:
         deals_per_episode: scored deals.
         seconds_per_move: processor time per decision of (first, second).
         decisions: of (first, second).
+        counts_wins: whether margins count episodes won, not points: in a solitaire, and under the option
+            `reward="win"`.
     """
 
     margins: NDArray[np.float64]
@@ -39,16 +41,17 @@ class PairResult:
     deals_per_episode: int
     seconds_per_move: tuple[float, float]
     decisions: tuple[int, int]
+    counts_wins: bool = False
 
     @property
     def margin_per_episode(self) -> Estimate:
-        """Mean margin of the first policy per episode, in points."""
-        return estimate(self.margins)
+        """Mean margin of the first policy per episode, in points or wins."""
+        return margin(self.margins, self.win_shares, self.counts_wins)
 
     @property
     def margin_per_deal(self) -> Estimate:
-        """Mean margin of the first policy per scored deal, in points."""
-        return estimate(self.margins / self.deals_per_episode)
+        """Mean margin of the first policy per scored deal, in points or wins."""
+        return self.margin_per_episode.scaled(1 / self.deals_per_episode)
 
     @property
     def win_share(self) -> Estimate:
@@ -57,11 +60,9 @@ class PairResult:
 
     def in_words(self) -> str:
         """Return wins and points as text."""
-        share, margin = self.win_share, self.margin_per_episode
-        return (
-            f"{share.mean:.3f} ({share.low:.3f} to {share.high:.3f}) of the wins, "
-            f"{margin.mean:+z.3g} ({margin.low:+z.3g} to {margin.high:+z.3g}) points"
-        )
+        won, more = self.win_share, self.margin_per_episode
+        unit = "wins more" if self.counts_wins else "points"
+        return f"{won.mean:.3f} ({span(won, '.3f')}) of the wins, {more.mean:+z.3g} ({span(more, '+z.3g')}) {unit}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the figures for JSON; infinite bounds become None."""
@@ -117,9 +118,10 @@ def play_pairs(
             progress(part.num_deals)
     part = join(parts)
     margins, wins = part.margins[0], part.wins[0]
-    if game.is_solitaire:  # the margin counts wins
+    counts_wins = game.is_solitaire or contest.counts_wins
+    if game.is_solitaire:
         margins = part.wins[0] - part.wins[1]
         wins = (margins + 1) / 2
     seconds = (part.seconds_per_move[0], part.seconds_per_move[1])
     decisions = (int(part.decisions[0]), int(part.decisions[1]))
-    return PairResult(margins, wins, contest.deals_per_episode, seconds, decisions)
+    return PairResult(margins, wins, contest.deals_per_episode, seconds, decisions, counts_wins)

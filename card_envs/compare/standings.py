@@ -14,7 +14,7 @@ from card_envs.compare._ratings import ratings
 from card_envs.compare._solving import Solved, count_verdicts, won_of_winnable
 from card_envs.compare._tallies import Tallied, tallied
 from card_envs.compare.contests import Contest, Part
-from card_envs.compare.estimates import Estimate, as_json, estimate, few_warning, pairs_needed, share
+from card_envs.compare.estimates import Estimate, as_json, estimate, few_warning, margin, pairs_needed, share
 from card_envs.opponents._names import split_game
 
 ANCHOR = "greedy"  # has rating 1000 if it takes part
@@ -169,7 +169,7 @@ def standings(
     if contest.game.is_solitaire:
         pairings = _pairings_alone(names, part)
     else:
-        pairings = _pairings(names, part, deals_per_episode)
+        pairings = _pairings(contest, part)
     order = _best_first(policies)
     two = min(pairwise(order), key=lambda two: policies[two[0]].place - policies[two[1]].place)
     nearest = list(combinations(range(len(names)), 2)).index((min(two), max(two)))
@@ -187,7 +187,7 @@ def _policies(contest: Contest, part: Part, solved: Sequence[Solved] | None) -> 
     game, names = contest.game, contest.names
     won = won_of_winnable(part.wins, solved) if solved else []
     seconds = part.seconds_per_move
-    strength = (_strength_alone if game.is_solitaire else _strength)(names, part)
+    strength = (_strength_alone if game.is_solitaire else _strength)(contest, part)
     return [
         PolicyFigures(
             name=name,
@@ -201,18 +201,23 @@ def _policies(contest: Contest, part: Part, solved: Sequence[Solved] | None) -> 
     ]
 
 
-def _strength(names: Sequence[str], part: Part) -> list[dict[str, Estimate]]:
+def _strength(contest: Contest, part: Part) -> list[dict[str, Estimate]]:
     """Return the figures of each policy from its pairings."""
+    names = contest.names
     rated = ratings(len(names), part.wins, anchor_of(names))
     return [
-        {"rating": rating, "win_share": share(wins + 0.5), "margin_per_episode": estimate(margins)}
+        {
+            "rating": rating,
+            "win_share": share(wins + 0.5),
+            "margin_per_episode": margin(margins, wins + 0.5, contest.counts_wins),
+        }
         for rating, wins, margins in zip(
             rated, _by_policy(part.wins - 0.5, len(names)), _by_policy(part.margins, len(names))
         )
     ]
 
 
-def _strength_alone(names: Sequence[str], part: Part) -> list[dict[str, Estimate]]:
+def _strength_alone(contest: Contest, part: Part) -> list[dict[str, Estimate]]:
     """Return the figures of each policy in a solitaire."""
     return [{"win_share": share(wins), "score": estimate(scores)} for wins, scores in zip(part.wins, part.margins)]
 
@@ -234,19 +239,24 @@ def _by_policy(values: NDArray[np.float64], num_policies: int) -> NDArray[np.flo
     return np.array([np.mean(rows, axis=0) for rows in signed])
 
 
-def _pairings(names: Sequence[str], part: Part, deals_per_episode: int) -> list[PairingFigures]:
+def _pairings(contest: Contest, part: Part) -> list[PairingFigures]:
     """Return the figures of all pairings of two sides."""
-    return [
-        PairingFigures(
-            first=first,
-            second=second,
-            win_share=share(wins),
-            margin_per_episode=estimate(margins),
-            margin_per_deal=estimate(margins / deals_per_episode),
-            pairs_needed=PairsNeeded(pairs_needed(margins), pairs_needed(wins - 0.5)),
+    pairings = []
+    for (first, second), wins, margins in zip(combinations(contest.names, 2), part.wins, part.margins):
+        per_episode = margin(margins, wins, contest.counts_wins)
+        needed = PairsNeeded(pairs_needed(margins), pairs_needed(wins - 0.5))
+        per_deal = per_episode.scaled(1 / contest.deals_per_episode)
+        pairings.append(
+            PairingFigures(
+                first=first,
+                second=second,
+                win_share=share(wins),
+                margin_per_episode=per_episode,
+                margin_per_deal=per_deal,
+                pairs_needed=needed,
+            )
         )
-        for (first, second), wins, margins in zip(combinations(names, 2), part.wins, part.margins)
-    ]
+    return pairings
 
 
 def _pairings_alone(names: Sequence[str], part: Part) -> list[PairingFigures]:

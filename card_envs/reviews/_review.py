@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
+from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -144,11 +145,14 @@ class CostSummary:
 def _error_of_mean(values: NDArray[Any]) -> float:
     """Return the error of a mean over games: 2 of them are the wider half of the 95 % interval, and something more.
 
+    It is nan if the values do not limit the mean.
+
     Costs have long tails: a game that was not drawn may be as far off as the farthest that was.
     """
-    found = estimate(values)
+    mean = estimate(values)
     farthest = float(np.abs(values - values.mean()).max())
-    return max(found.high - found.mean, found.mean - found.low) / 2 + farthest / len(values)
+    half = max(mean.high - mean.mean, mean.mean - mean.low)
+    return half / 2 + farthest / len(values) if isfinite(half) else float("nan")
 
 
 @dataclass(frozen=True)
