@@ -238,6 +238,9 @@ def review(
     title = f"{game.title}: {len(found.moves)} of {found.total} decisions, judged by {by}, in {game.view.MARGIN_UNIT}"
 
     def show() -> None:
+        if stopped and not found.moves:
+            console.print(command.NONE_JUDGED)
+            return
         console.print(command.sheet_of(title, {record.name: found}, by_seat=True))
         command.show_costliest(console, found)
 
