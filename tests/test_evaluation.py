@@ -159,7 +159,7 @@ def test_each_measurement_is_of_its_time_and_step() -> None:
     """Also where the numbers of steps begin again, as in a second loop; numbers are plain ints."""
     learner, writer = module(), Figures()
     evaluation = quiet(learner, every=10, writer=writer)
-    steps = [np.int64(0), 4, 10, 12, 0, 10, 12, 5]
+    steps: list[Any] = [np.int64(0), 4, 10, 12, 0, 10, 12, 5]
     for number, step in enumerate(steps):
         with torch.no_grad():
             learner[0].bias.copy_((number + 1) * torch.randn(len(learner[0].bias)))
