@@ -83,7 +83,7 @@ def test_what_is_taken_back_comes_out_the_same(game: Game) -> None:
 
 @pytest.mark.parametrize("policies", [0, 1, "all"])
 def test_undo_takes_back_the_events_of_its_moves_alone(game: Game, policies: Any) -> None:
-    """Whoever has the seats: people, or policies, whose moves can be taken back as well."""
+    """Of people, and of policies, whose moves can be taken back as well."""
     num_seats = game.rules.NUM_SEATS
     number = num_seats if policies == "all" else policies
     players: list[Policy | None] = [load_opponent("random", game).policy] * number + [None] * (num_seats - number)
