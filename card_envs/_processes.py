@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import inspect
 import math
 import os
 import signal
@@ -104,7 +103,7 @@ def why_no_workers() -> str:
     Without `if __name__ == "__main__":` each of them would come to the same place again.
     """
     main = sys.modules["__main__"]
-    file, name = getattr(main, "__file__", None), getattr(main.__spec__, "name", "")
+    file, name = getattr(main, "__file__", None), getattr(getattr(main, "__spec__", None), "name", "")
     if file is None or f".{name}".endswith(".__main__"):  # these are not imported
         return ""
     try:
@@ -113,7 +112,7 @@ def why_no_workers() -> str:
         return f"they can't import the program {file}; save it to a file"
     except (SyntaxError, ValueError):  # no source
         return ""
-    line, frame = 0, inspect.currentframe()
+    line, frame = 0, sys._current_frames().get(threading.main_thread().ident or 0)
     while frame is not None:
         if frame.f_globals is vars(main) and frame.f_code.co_name == "<module>":
             line = frame.f_lineno  # in the end, of the outermost one

@@ -285,31 +285,35 @@ def test_a_worker_ends_whose_parent_is_gone_already(tmp_path: Path) -> None:
 
 BEGINNER = f"""
 import sys
+from threading import Thread
 from card_envs import get_game
 from card_envs.data import Plan, generate
 print("once more")
-{{guard}}generate(Plan(get_game({GAME.name!r}), ("greedy",), games=8), sys.argv[1], format="jsonl", processes=2)
+plan = Plan(get_game({GAME.name!r}), ("greedy",), games=8)
+def work(): return generate(plan, sys.argv[1], format="jsonl", processes=2)
+{{work}}
 """
+WORK, IN_THREAD = "work()", "thread = Thread(target=work); thread.start(); thread.join()"
 GUARD = 'if __name__ == "__main__": '
-RUN_AGAIN = 'they would run the program again; put line 6 of .*program.py under `if __name__ == "__main__":`'
+RUN_AGAIN = 'they would run the program again; put line 9 of .*program.py under `if __name__ == "__main__":`'
 
 
 @pytest.mark.parametrize(
-    ("guard", "how", "problem"),
+    ("work", "how", "problem"),
     [
-        ("", "file", RUN_AGAIN),
-        ("", "module", RUN_AGAIN),
-        ("", "input", "they can't import the program <stdin>; save it to a file"),
-        (GUARD, "input", "they can't import the program <stdin>; save it to a file"),
-        (GUARD, "file", ""),
-        (GUARD, "module", ""),
-        ('__name__ == "__main__" and ', "file", ""),
-        ("", "text", ""),
+        (WORK, "file", RUN_AGAIN),
+        (WORK, "module", RUN_AGAIN),
+        (IN_THREAD, "file", RUN_AGAIN),
+        (GUARD + WORK, "input", "they can't import the program <stdin>; save it to a file"),
+        (GUARD + WORK, "file", ""),
+        (GUARD + IN_THREAD, "file", ""),
+        (f'__name__ == "__main__" and {WORK}', "file", ""),
+        (WORK, "text", ""),
     ],
 )
-def test_a_program_that_workers_can_not_import_works_alone(guard: str, how: str, problem: str, tmp_path: Path) -> None:
+def test_a_program_that_workers_can_not_import_works_alone(work: str, how: str, problem: str, tmp_path: Path) -> None:
     """And says so in one line, at once; others have workers, which import them."""
-    text = BEGINNER.format(guard=guard)
+    text = BEGINNER.format(work=work)
     (tmp_path / "program.py").write_text(text)
     words = {"file": ["program.py"], "module": ["-m", "program"], "input": ["-"], "text": ["-c", text]}[how]
     done = subprocess.run(
