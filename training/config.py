@@ -39,7 +39,7 @@ def _named(folder: Any) -> Any:
 
 
 Width = Annotated[int, Field(ge=1, le=4096)]
-Margin = Annotated[float, Field(ge=-100, le=100)]
+Margin = Annotated[float, Field(ge=-1000, le=1000)]
 NETWORKS = ("ppo", "advantages")  # the algorithms that train networks in self-play
 
 

@@ -186,9 +186,9 @@ FEW = "game=back_alley options={deals=[2]} greedy_share=1 pool_share=0 num_envs=
         ("critic_first=0.99 pool_share=1 greedy_share=0 pool_size=0 decisions=9", ""),
         ("minibatch_size=4611686018427387904 update_epochs=3 decisions=9", ""),
         # Figures that numbers of 32 or 16 bits do not hold
-        (f"{AFTERSTATES} margins=[0,1e30] decisions=9", "margins = 1e+30: expected less than or equal to 100"),
-        (f"{AFTERSTATES} margins=[-1e38] decisions=9", "margins = -1e+38: expected greater than or equal to -100"),
-        (f"{AFTERSTATES} margins=[100,-100] baseline_bonus=100 decisions=9", ""),
+        (f"{AFTERSTATES} margins=[0,1e30] decisions=9", "margins = 1e+30: expected less than or equal to 1000"),
+        (f"{AFTERSTATES} margins=[-1e38] decisions=9", "margins = -1e+38: expected greater than or equal to -1000"),
+        (f"{AFTERSTATES} margins=[1000,-1000] baseline_bonus=100 decisions=9", ""),
         ("ent_coef=1e300 decisions=9", "ent_coef = 1e+300: expected less than or equal to 1000"),
         ("ent_coef_end=1e38 decisions=9", "ent_coef_end = 1e+38: expected less than or equal to 1000"),
         ("bc_coef=1e308 decisions=9", "bc_coef = 1e+308: expected less than or equal to 1000"),
