@@ -26,6 +26,7 @@ import numpy as np
 from benchmarks.measuring import short
 from card_envs import GAMES
 from card_envs._bench import gpu_steps, gpu_tables
+from card_envs._console import errors_in_words
 from card_envs._files import read_json, write_json
 from card_envs.engine._cost import per_second
 
@@ -33,6 +34,9 @@ FILE = Path(__file__).parents[1] / "docs" / "gpu.json"
 PGX = ("leduc_holdem", "bridge_bidding", "sparrow_mahjong")
 STEPS = 100  # of pgx in one scan
 ROUNDS = 3
+
+MISSING = {name: f"this needs {name}: pip install pgx 'jax[cuda13]'; --profile does without" for name in ("jax", "pgx")}
+MISSING |= {name: f"this needs {name}: pip install 'card_envs[gpu]'" for name in ("torch", "numba_cuda")}
 
 Work = Callable[[], int]  # does something and waits for it; returns how many decisions that were
 
@@ -115,10 +119,7 @@ def main() -> None:
     if arguments.profile:
         from benchmarks.gpu_profile import profiled, show
 
-        try:
-            found = profiled(Path(arguments.profile[0]), arguments.profile[1:])
-        except ValueError as error:
-            parser.error(str(error))
+        found = profiled(Path(arguments.profile[0]), arguments.profile[1:])
         show(found)
         if arguments.json:
             write_json(arguments.json, found)
@@ -143,4 +144,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with errors_in_words(MISSING):
+        main()

@@ -20,6 +20,7 @@ if IS_PROGRAM:
     sys.excepthook = without_traceback  # before the slow imports below
 
 import json
+import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -238,6 +239,9 @@ def review(
     title = f"{game.title}: {len(found.moves)} of {found.total} decisions, judged by {by}, in {game.view.MARGIN_UNIT}"
 
     def show() -> None:
+        if stopped and not found.moves:
+            console.print(command.NONE_JUDGED)
+            return
         console.print(command.sheet_of(title, {record.name: found}, by_seat=True))
         command.show_costliest(console, found)
 
@@ -635,6 +639,8 @@ def bench(
 
     chosen = [get_game(game_name)] if game_name else list(GAMES.values())
     files.check_output(json_file)
+    if not re.fullmatch(r"cpu|cuda(:\d+)?", device):
+        raise ValueError(f"device: expected cpu, or a GPU: cuda, cuda:0, cuda:1, …, got {device!r}")
     if device != "cpu":
         by_name = {game.name: dict(gpu_rates(game, device, seconds)) for game in chosen}
         title = f"decisions on {device}, by the clock"

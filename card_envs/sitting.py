@@ -81,7 +81,7 @@ class Sitting:
         self.moves: list[Move] = []
         self.events: list[Event] = []
         self._first = len(episode.actions)  # played before
-        self._before: dict[int, _Before] = {}  # by number of the move
+        self._before: list[_Before] = []  # each move
 
     @classmethod
     def dealt(cls, game: Game, options: Mapping[str, Any], seed: int, deal: dict[str, Any] | None = None) -> Sitting:
@@ -135,8 +135,7 @@ class Sitting:
     def play(self, action: int) -> list[float]:
         """Play a legal action (unchecked) for the seat to move; return what it pays each seat."""
         episode, seat = self.episode, self.episode.table.seat
-        if self.players[seat] is None and self.rng is not None:
-            self._before[len(self.moves)] = _Before(len(self.events), self.rng.bit_generator.state)
+        self._before.append(_Before(len(self.events), None if self.rng is None else self.rng.bit_generator.state))
         self.moves.append(Move(seat, self.move_text(action), len(episode.dealt) - 1))
         if self.names:
             self.events += events_of(episode, action, self.names)
@@ -163,7 +162,7 @@ class Sitting:
     def prompt(self, seat: int) -> Prompt:
         """Return what a seat is shown now."""
         last = self.last_own(seat)
-        first = 0 if last is None or last not in self._before else self._before[last].events
+        first = 0 if last is None else self._before[last].events
         return Prompt(self.events[first:], self.view(seat), self.outcome())
 
     def advice(self, seat: int, opponent: Opponent) -> list[ActionValue]:
@@ -179,9 +178,9 @@ class Sitting:
         number = self.last_own(seat)
         if number is None:
             return False
-        before = self._before.pop(number, _Before(0, None))
+        before = self._before[number]
         self.episode = self.episode.after(self._first + number)
-        del self.moves[number:], self.events[before.events :]
+        del self.moves[number:], self._before[number:], self.events[before.events :]
         if self.rng is not None and before.rng is not None:
             self.rng.bit_generator.state = before.rng
         return True

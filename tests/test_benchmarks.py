@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -139,6 +141,22 @@ def test_each_takes_its_turn_on_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: p
     assert list(found) == [TINY.name, "pgx one", "pgx other"] and min(found.values()) > 0
     assert turns == ["one", "other", *["one", "other"] * (1 + gpu.ROUNDS)]
     assert "full, 4 tables: left out: RESOURCE_EXHAUSTED" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("missing", "words", "hint"),
+    [
+        ("jax", [], r"this needs jax: pip install pgx 'jax\[cuda13\]'; --profile does without"),
+        ("torch", ["--profile", "quickstart"], r"this needs torch: pip install 'card_envs\[gpu\]'"),
+        ("nothing", ["--profile", "quickstart"], "device = 'cpu': expected settings for a GPU"),
+    ],
+)
+def test_what_a_gpu_lacks_is_said_in_a_line(missing: str, words: list[str], hint: str) -> None:
+    program = (
+        f"import runpy, sys; sys.modules[{missing!r}] = None; runpy.run_module('benchmarks.gpu', None, '__main__')"
+    )
+    done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and re.fullmatch(f"error: {hint}.*\n", done.stderr), done.stderr
 
 
 def test_pgx_plays_on_the_cpu() -> None:

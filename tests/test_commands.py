@@ -219,6 +219,11 @@ def test_numbers_of_commands_are_finite(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("device", ["tpu", "CPU", "gpu", "cuda:", "cuda:x", ""])
+def test_devices_of_bench_are_named(device: str) -> None:
+    assert f"expected cpu, or a GPU: cuda, cuda:0, cuda:1, …, got {device!r}" in said_of(f"bench --device={device}")
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

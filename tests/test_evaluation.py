@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import gymnasium
@@ -144,13 +145,93 @@ def test_an_agent_with_act_plays_by_it() -> None:
     assert (margins[0] == margins[1]).all() and (margins[0] != margins[2]).any()
 
 
+@pytest.mark.parametrize("wrong", [-5, math.nan, 1.5, "x", True, None, 1 << 63])
+def test_odd_steps_are_refused(wrong: Any) -> None:
+    """And nothing is measured."""
+    evaluation = quiet("trivial")
+    for call in (evaluation, evaluation.measure):
+        with pytest.raises(ValueError, match="step: expected a whole number from 0"):
+            call(wrong)
+    assert not evaluation.history
+
+
+def test_each_measurement_is_of_its_time_and_step() -> None:
+    """Also where the numbers of steps begin again, as in a second loop; numbers are plain ints."""
+    learner, writer = module(), Figures()
+    evaluation = quiet(learner, every=10, writer=writer)
+    steps: list[Any] = [np.int64(0), 4, 10, 12, 0, 10, 12, 5]
+    for number, step in enumerate(steps):
+        with torch.no_grad():
+            learner[0].bias.copy_((number + 1) * torch.randn(len(learner[0].bias)))
+        alone = play_pairs(GAME, learner, "greedy", PAIRS, seed=1)
+        results = evaluation(step) if step != 12 else evaluation.measure(step)
+        assert results == {} or (results["greedy"].margins == alone.margins).all()
+    assert [step for step, _ in evaluation.history] == [0, 10, 12, 0, 10, 12, 5]
+    assert all(type(step) is int for step, _ in evaluation.history)
+    logged = [(figure, step) for tag, figure, step in writer.rows if tag == "strength/margin_greedy"]
+    assert logged == [(result["greedy"].margin_per_deal.mean, step) for step, result in evaluation.history]
+
+
+class Learning:
+    """Masked PPO of stable-baselines3, and what its log shows: the margin over `greedy` at each step."""
+
+    def __init__(self) -> None:
+        sb3 = pytest.importorskip("sb3_contrib")
+        env = gymnasium.make(gymnasium_id(GAME), opponents="random")
+        self.model = sb3.MaskablePPO("MlpPolicy", env, n_steps=64, batch_size=32, n_epochs=1, seed=0, device="cpu")
+
+    def learn(self, steps: int, callback: Any, **settings: Any) -> list[tuple[int, float]]:
+        from stable_baselines3.common.logger import KVWriter, Logger
+
+        rows: list[tuple[int, float]] = []
+
+        class Margins(KVWriter):
+            def write(self, key_values: dict[str, Any], key_excluded: Any, step: int = 0) -> None:
+                rows.extend([(step, value) for key, value in key_values.items() if key == "strength/margin_greedy"])
+
+        self.model.set_logger(Logger(None, [Margins()]))
+        self.model.learn(steps, callback=callback, **settings)
+        return rows
+
+
+def test_stable_baselines_logs_each_figure_at_its_step() -> None:
+    """Between its own entries, too, and when `learn` is called again: from 0, and from where it was."""
+    learning = Learning()
+    evaluation = quiet(learning.model, every=20)
+    callback = evaluation.callback()
+    for length, begins_at_0, steps in (
+        (128, True, [0, 20, 40, 60, 80, 100, 120, 128]),
+        (64, True, [0, 20, 40, 60, 64]),
+        (64, False, [64, 80, 100, 120, 128]),
+    ):
+        before = len(evaluation.history)
+        rows = learning.learn(length, callback, reset_num_timesteps=begins_at_0)
+        measured = evaluation.history[before:]
+        assert [step for step, _ in measured] == steps
+        assert rows == [(step, result["greedy"].margin_per_deal.mean) for step, result in measured]
+        alone = play_pairs(GAME, learning.model, "greedy", PAIRS, seed=1)
+        assert (measured[-1][1]["greedy"].margins == alone.margins).all()
+
+
+def test_a_callback_is_for_its_own_model() -> None:
+    """Else the figures of one would be in the log of the other."""
+    learning, other = Learning(), Learning()
+    for learner in (other.model, other.model.policy):
+        with pytest.raises(ValueError, match="callback: expected the model that is evaluated"):
+            learning.learn(64, quiet(learner).callback())
+
+
+def test_without_stable_baselines_its_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "stable_baselines3.common.callbacks", None)
+    with pytest.raises(ValueError, match=r"callback: stable.baselines3.* is missing: pip install 'card_envs\[sb3\]'"):
+        quiet("trivial").callback()
+
+
 def test_stable_baselines_measures_by_itself() -> None:
     """At the start, on the way and at the end, and learns the same as without."""
-    sb3 = pytest.importorskip("sb3_contrib")
 
     def trained(**settings: Any) -> Any:
-        env = gymnasium.make(gymnasium_id(GAME), opponents="random")
-        model = sb3.MaskablePPO("MlpPolicy", env, n_steps=64, batch_size=32, n_epochs=1, seed=0, device="cpu")
+        model = Learning().model
         if settings:
             settings = {"callback": quiet(model, **settings).callback()}
         model.learn(160, **settings)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from card_envs.compare._spread import Executor
 from card_envs.compare.contests import Contest, Part, chunks, join, play_contest
+from card_envs.compare.games import GamePlan, play_games
 from card_envs.compare.pairs import play_pairs
 from card_envs.compare.survey import survey
 from card_envs.compiling._digest import constant_bytes
@@ -177,6 +178,44 @@ def test_what_is_no_policy_is_refused(given: Any) -> None:
     ):
         with pytest.raises(ValueError, match="expected a Policy, or another object with act, got"):
             use()
+
+
+class Restarts(Acts):
+    """Its `reset` is that of an environment."""
+
+    def reset(self, env: Any, *, seed: int | None = None) -> None:
+        raise AssertionError
+
+
+class RestartsAsPolicy(RandomPolicy):
+    def reset(self, seed: int) -> None:  # type: ignore[override]
+        raise AssertionError
+
+
+def test_a_reset_that_takes_arguments_is_refused() -> None:
+    """Where a policy enters, whatever it is then used for; one that can do without them is called without."""
+    odd = Acts(TINY)
+    odd.reset = 3  # type: ignore[attr-defined]
+    for given, got in (
+        (Restarts(TINY), r"Restarts.reset: .*got reset\(env: .*, \*, seed: .*\)"),
+        (RestartsAsPolicy(), r"RestartsAsPolicy.reset: .*got reset\(seed: .*\)"),
+        (odd, "Acts.reset: .*got 3"),
+    ):
+        for use in (
+            lambda given=given: play_pairs(TINY, "greedy", given, 1),
+            lambda given=given: play_games(GamePlan.of_self_play(TINY, given, 0, {}), np.arange(1)),
+            lambda given=given: SingleSeatEnv(TINY.name, given),
+            lambda given=given: VectorSeatEnv(TINY.name, 2, given),
+            lambda given=given: OpponentPool(TINY, [given]),
+            lambda given=given: PhasedPolicy(range(1), given, RandomPolicy()),
+        ):
+            with pytest.raises(ValueError, match=got):
+                use()
+    calls: list[int] = []
+    free = Acts(TINY)
+    free.reset = lambda seed=1, *more, **named: calls.append(seed)  # type: ignore[attr-defined]
+    play_pairs(TINY, free, "greedy", 1)
+    assert calls == [1]
 
 
 @pytest.mark.parametrize("given", [Acts, "nobody", None, 3, object()])

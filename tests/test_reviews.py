@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from typer.testing import CliRunner
 
 import card_envs
-from card_envs.__main__ import app
+from card_envs.__main__ import STOPPED, app
 from card_envs.compare.contests import Contest
 from card_envs.engine.table import Table
 from card_envs.envs.aec import CardEnv
@@ -29,7 +30,7 @@ from card_envs.record import GameRecord
 from card_envs.reviews import MoveJudge, review, review_policy
 from card_envs.reviews._review import CostSummary, ReviewedMove, ReviewTask, record_decisions, sample_decisions
 from card_envs.scaffold.high_card import GAME as TINY
-from tests.conftest import play_randomly, positions, redealt, short_options, some, untrained
+from tests.conftest import play_randomly, positions, redealt, run, short_options, some, untrained
 
 BY = "search:16"
 TRIES = 400
@@ -252,6 +253,48 @@ def test_policies_are_judged_beside_their_scores(tmp_path: Path) -> None:
     reviews = json.loads((tmp_path / "found.json").read_text())["reviews"]
     assert reviews.keys() == {"greedy", "random"} and all(one["decisions"] == 20 for one in reviews.values())
     assert "costliest moves" in done.output and "1 of 44 equal moves" in " ".join(done.output.split())
+
+
+class Impatient(RandomPolicy):
+    """Somebody presses Ctrl-C when it is asked so many times."""
+
+    asked: ClassVar[int] = 0
+    patience: ClassVar[int] = 0
+
+    def __init__(self, game: Game) -> None:
+        self.game = game
+
+    def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
+        Impatient.asked += 1
+        if Impatient.asked > Impatient.patience:
+            raise KeyboardInterrupt
+        return super().probabilities(decisions)
+
+
+@pytest.mark.parametrize("who", ["player", "judge", "judge of a record"])
+def test_ctrl_c_shows_what_is_known_whenever_it_is_pressed(
+    who: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the pairs are played, the games to review or the first decisions are judged, or later."""
+    played(TINY).save(tmp_path / "game.json")
+    mine, judge = f"{__name__}:Impatient", f"{BY},prior={__name__}:Impatient"
+    words = {
+        "player": ("compare", TINY.name, "greedy", mine, "--pairs", 1, "--review", 9, "--by", BY),
+        "judge": ("compare", TINY.name, "greedy", "trivial", "--pairs", 1, "--review", 9, "--by", judge),
+        "judge of a record": ("review", tmp_path / "game.json", "--by", judge, "--picture", tmp_path / "review.png"),
+    }[who]
+    outputs, code = [], STOPPED
+    for patience in (0, *(1 << k for k in range(14))):
+        monkeypatch.setattr(Impatient, "asked", 0)
+        monkeypatch.setattr(Impatient, "patience", patience)
+        code, output = run(*words, "--json", tmp_path / "found.json")
+        outputs.append(output)
+        assert "before the first" not in output or "clearly worse" not in output
+        if code == 0:
+            break
+        assert code == STOPPED and "stopped" in output
+    assert code == 0 and "judged by" in outputs[-1] and "stopped" not in outputs[-1]
+    assert any("stopped before the first decisions were judged" in output for output in outputs)
 
 
 class Mortal(RandomPolicy):

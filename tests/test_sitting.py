@@ -81,6 +81,30 @@ def test_what_is_taken_back_comes_out_the_same(game: Game) -> None:
     assert not Sitting.dealt(game, short_options(game), 5).undo(0)
 
 
+@pytest.mark.parametrize("policies", [0, 1, "all"])
+def test_undo_takes_back_the_events_of_its_moves_alone(game: Game, policies: Any) -> None:
+    """Of people, and of policies, whose moves can be taken back as well."""
+    num_seats = game.rules.NUM_SEATS
+    number = num_seats if policies == "all" else policies
+    players: list[Policy | None] = [load_opponent("random", game).policy] * number + [None] * (num_seats - number)
+    episode = Episode(game, game.validated(short_options(game)), seed=5)
+    sitting = Sitting(episode, players, np.random.default_rng(7) if number else None, seat_names(game, 0))
+    courses = []
+    for _ in range(FEW):
+        if sitting.over:
+            break
+        courses.append((sitting.seat, copy.deepcopy(course(sitting))))
+        legal = np.flatnonzero(sitting.episode.table.legal())
+        if sitting.seat is not None and sitting.players[sitting.seat] is None:
+            sitting.play(int(legal[-1]))
+        else:
+            next(sitting.advance())
+    assert sitting.events
+    for seat, before in reversed(courses):
+        assert seat is not None and sitting.undo(seat)
+        assert course(sitting) == before
+
+
 def test_a_seat_is_told_what_happened_since_its_move(game: Game) -> None:
     sitting = sat_down(game)
     go_on(sitting, np.random.default_rng(3), 0)

@@ -23,6 +23,7 @@ from pydantic import (
 )
 
 from card_envs._files import printable, read_utf8, reason, short_repr, user_path
+from card_envs.compare.contests import MOST_PAIRS
 from card_envs.games import get_game
 
 MAX_BYTES = 1 << 20  # of a file of settings
@@ -38,6 +39,7 @@ def _named(folder: Any) -> Any:
 
 
 Width = Annotated[int, Field(ge=1, le=4096)]
+Margin = Annotated[float, Field(ge=-1000, le=1000)]
 NETWORKS = ("ppo", "advantages")  # the algorithms that train networks in self-play
 
 
@@ -79,8 +81,8 @@ class Config(BaseModel):
     )
     decisions: int | None = setting(None, "decisions to learn from in all", ge=1)
     save_minutes: float = setting(1, "time between checkpoints, which a killed run resumes from", gt=0)
-    quick_pairs: int = setting(50, "mirrored pairs of a quick measurement against each anchor", ge=1)
-    final_pairs: int = setting(500, "mirrored pairs of the last measurement", ge=1)
+    quick_pairs: int = setting(50, "mirrored pairs of a quick measurement against each anchor", ge=1, le=MOST_PAIRS)
+    final_pairs: int = setting(500, "mirrored pairs of the last measurement", ge=1, le=MOST_PAIRS)
     sampled: bool = setting(
         True, "the opponent draws its moves; false: it plays the likeliest (training always draws)", NETWORKS
     )
@@ -148,15 +150,17 @@ class Config(BaseModel):
 
     clip_coef: float = setting(0.2, "limit for the change of a probability ratio", ("ppo",), gt=0, lt=1)
     gae_lambda: float = setting(0.95, "decay of later errors in the advantages", ("ppo",), ge=0, le=1)
-    ent_coef: float = setting(0.05, "weight of the entropy at the beginning", ("ppo",), ge=0)
-    ent_coef_end: float = setting(0.01, "its weight at the end", ("ppo",), ge=0)
-    bc_coef: float = setting(0.0, "weight of behaviour cloning of `greedy` at the start; falls to 0", ("ppo",), ge=0)
+    ent_coef: float = setting(0.05, "weight of the entropy at the beginning", ("ppo",), ge=0, le=1000)
+    ent_coef_end: float = setting(0.01, "its weight at the end", ("ppo",), ge=0, le=1000)
+    bc_coef: float = setting(
+        0.0, "weight of behaviour cloning of `greedy` at the start; falls to 0", ("ppo",), ge=0, le=1000
+    )
     bc_until: float = setting(0.2, "share of the run at which it has fallen to 0", ("ppo",), gt=0, le=1)
     critic_first: float = setting(
         0.0, "share of the run at its beginning in which the critic learns alone (after a warm start)", ("ppo",),
         ge=0, lt=1,
     )  # fmt: skip
-    reward_scale: float = setting(0.02, "factor of rewards; usual returns: about 1", ("ppo",), gt=0)
+    reward_scale: float = setting(0.02, "factor of rewards; usual returns: about 1", ("ppo",), gt=0, le=1e6)
 
     # Advantages
 
@@ -181,7 +185,7 @@ class Config(BaseModel):
         ge=1,
         le=1000,
     )
-    margins: list[float] = setting(
+    margins: list[Margin] = setting(
         [],
         "extra bonuses of the baseline action to try at the end, in standard deviations of the best alternative's "
         "advantage; the best bonus is kept (afterstates and lookahead)",

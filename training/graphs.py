@@ -105,5 +105,5 @@ class CudaGraphs(ReplayedGraphs):
             with torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
                 function()
         except RuntimeError as error:
-            raise RuntimeError(f"no CUDA graph could be captured; graphs = false does without: {error}") from error
+            raise ValueError(f"no CUDA graph could be captured; graphs = false does without: {error}") from error
         return graph.replay

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable
@@ -34,7 +35,7 @@ LEAST_SECONDS, MOST_SECONDS, ELAPSED_SHARE, MEASURING_SHARE = 15.0, 120.0, 0.4, 
 MEASUREMENTS, MOST_MEASURING_SHARE = 8, 0.5
 # Settings that a resumed run may change.
 FREE_SETTINGS = {
-    "minutes", "decisions", "save_minutes", "quick_pairs", "final_pairs", "sampled", "runs", "name", "device",
+    "minutes", "decisions", "save_minutes", "quick_pairs", "final_pairs", "sampled", "runs", "name", "device", "graphs",
 }  # fmt: skip
 
 
@@ -148,7 +149,7 @@ class Run:
         whole = {
             "decisions": self.decisions,
             "seconds": self.seconds,
-            "settings": self._fixed_settings(),
+            "settings": fixed_settings(self.config),
             "num_envs": self.num_envs,
             "algorithm": facts,
             "ranks": [own for _, own in gathered],
@@ -165,8 +166,9 @@ class Run:
             ValueError: it is missing or broken, or belongs to other settings.
         """
         arrays, facts = checkpoint.read_checkpoint(path)
-        settings, before = self._fixed_settings(), facts["settings"]
-        changed = [key for key in sorted({*settings, *before}) if settings.get(key) != before.get(key)]
+        settings, before = fixed_settings(self.config), self._defaults() | facts["settings"]
+        keys = sorted({*settings, *before} - FREE_SETTINGS)
+        changed = [key for key in keys if settings.get(key) != before.get(key)]
         if changed:
             was = ", ".join(f"{key} = {before.get(key)!r}" for key in changed)
             raise ValueError(f"{path}: the run had {was}; only {', '.join(sorted(FREE_SETTINGS))} may change")
@@ -184,8 +186,9 @@ class Run:
         then, now = (f"{count} x {envs} tables" for count, envs in (had, has))
         return f"it had {then} in as many processes, now {now}: new deals, so it is no longer bit-exact"
 
-    def _fixed_settings(self) -> dict[str, Any]:
-        return {key: value for key, value in self.config.as_dict("json").items() if key not in FREE_SETTINGS}
+    def _defaults(self) -> dict[str, Any]:
+        """Return the settings of a run that has none of its own; those that a version adds do what it did without."""
+        return fixed_settings(Config(game=self.config.game, algorithm=self.config.algorithm, minutes=1))
 
     # What was learned
 
@@ -214,6 +217,8 @@ class Run:
 
     def seconds_of_measuring(self, took: float) -> float:
         """Estimate how long the rest of the run measures, if the last time took so many seconds; 0: not known."""
+        if not self.progress:
+            return 0.0
         left = self.seconds * (1 - self.progress) / self.progress
         often = left / measuring_interval(self.seconds, self.progress, took)
         return took * (often + self.config.final_pairs / self.config.quick_pairs)
@@ -238,14 +243,19 @@ class Run:
         return strength
 
 
+def fixed_settings(config: Config) -> dict[str, Any]:
+    """Return the settings that a resumed run must not change."""
+    return {key: value for key, value in config.as_dict("json").items() if key not in FREE_SETTINGS}
+
+
 def measuring_interval(seconds: float, progress: float, took: float) -> float:
     """Return the seconds of training between quick measurements.
 
     Args:
         seconds: of training so far.
-        progress: the share of the run that is done, above 0.
+        progress: the share of the run that is done; 0 as long as nothing was learned, and the run has no other budget.
         took: processor seconds of the last measurement, without compiling.
     """
     calm = min(max(LEAST_SECONDS, ELAPSED_SHARE * seconds), MOST_SECONDS)
-    often = max(seconds / progress / MEASUREMENTS, took / MOST_MEASURING_SHARE)
+    often = max(seconds / progress / MEASUREMENTS, took / MOST_MEASURING_SHARE) if progress else math.inf
     return min(max(calm, took / MEASURING_SHARE), often)

@@ -81,7 +81,13 @@ def begin(config: Config, resume: bool, shared_by: int, folder: RunFolder) -> Ru
     with compiling() if is_first() else nullcontext():
         from .run import Run  # torch takes seconds to import: not before the settings are right
 
-        run = Run(config, shared_by)
+        try:
+            run = Run(config, shared_by)
+        except (MemoryError, RuntimeError) as error:  # torch's is a RuntimeError
+            if "memory" not in str(error) and "allocate" not in str(error):
+                raise
+            sizes = f"num_envs = {config.num_envs}, num_steps = {config.num_steps}, hidden = {config.hidden}"
+            raise ValueError(f"{sizes}: expected less; there is not enough memory: {error}") from None
         changed = run.load_checkpoint(folder.checkpoint) if resume else ""
         if run.ranks.is_first:
             aside = folder.begin(config, run.algorithm.bytes_on_disk(), resume)

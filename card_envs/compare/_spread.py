@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -13,7 +14,7 @@ from multiprocessing import active_children, get_context
 from typing import Any, TypeVar
 
 from card_envs._files import error_text
-from card_envs._processes import begin_worker
+from card_envs._processes import begin_worker, why_no_workers
 from card_envs.engine._buffers import check_int
 
 Portion = TypeVar("Portion")
@@ -79,7 +80,15 @@ THIS_PROCESS = Executor()
 def over_processes(
     work: Callable[[Portion], Result], portions: Sequence[Portion], processes: int
 ) -> Generator[Result, None, None]:
-    """Yield results as `Executor.spread` does, of new processes, which end when the generator is closed."""
+    """Yield results as `Executor.spread` does, of new processes, which end when the generator is closed.
+
+    Warns:
+        UserWarning: the program can't have any; this process does the work.
+    """
+    if problem := why_no_workers():
+        warnings.warn(f"this process works alone, without others: {problem}", stacklevel=2)
+        yield from map(work, portions)
+        return
     waiting = dict(enumerate(portions))
     losses = 0  # in a row
     while waiting:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from card_envs.opponents.policy import Policy
 if TYPE_CHECKING:
     from stable_baselines3.common.callbacks import BaseCallback
 
+MOST_STEPS = 1 << 62
 SEED = 1  # as training's own measurements on the way
 
 
@@ -34,7 +36,7 @@ class Evaluation:
 
     Attributes:
         say: gets each result as a line: `print`, or None for silence.
-        history: (step, results by opponent) of each measurement.
+        history: (step, results by opponent) of each measurement, in their order. Steps fall where a loop began again.
     """
 
     every: int
@@ -52,21 +54,25 @@ class Evaluation:
         """Measure if it is due: the first time, and once `every` steps have passed since the multiple of it before.
 
         Args:
-            step: number of steps, decisions or updates so far, whatever the loop counts.
+            step: number of steps, decisions or updates so far, whatever the loop counts. If it is smaller than the one
+                before, another loop has begun, and so it is due.
 
         Returns:
             Results by opponent; empty if it was not due.
 
         Raises:
-            ValueError: the learner does not fit the game, or fails.
+            ValueError: the step is not a number of steps; or the learner does not fit the game, or fails.
         """
-        is_due = not self.history or step // self.every > self.history[-1][0] // self.every
-        return self.measure(step) if is_due else {}
+        step = check_int(step, 0, MOST_STEPS, "step")
+        last = self.history[-1][0] if self.history else math.inf
+        return self.measure(step) if step < last or step // self.every > last // self.every else {}
 
     def measure(self, step: int) -> dict[str, PairResult]:
-        """Measure now, such as at the end; a step that was measured is not measured again."""
-        if self.history and self.history[-1][0] == step:
-            return self.history[-1][1]
+        """Measure now, such as at the end; the step that was measured last is not measured again."""
+        step = check_int(step, 0, MOST_STEPS, "step")
+        return self.history[-1][1] if self.history and self.history[-1][0] == step else self._measure(step)
+
+    def _measure(self, step: int) -> dict[str, PairResult]:
         policy = to_policy(self.learner, self.game, "learner")  # each time: what it is made of may be replaced
         with evaluating(policy.module) if isinstance(policy, TorchPolicy) else nullcontext():
             results = {
@@ -85,10 +91,20 @@ class Evaluation:
     def callback(self) -> BaseCallback:
         """Return a callback for `learn` of stable-baselines3 and sb3-contrib.
 
-        It measures at the start, on the way and at the end; the figures go to the model's own logger, and so to its
-        TensorBoard log.
+        It measures at the start, on the way and at the end; the figures go to the outputs of the model's own logger,
+        and so to its TensorBoard log.
+
+        Raises:
+            ValueError: stable-baselines3 is missing; or, when training starts, another model is trained than the
+                learner.
         """
-        from stable_baselines3.common.callbacks import BaseCallback
+        try:
+            from stable_baselines3.common.base_class import BaseAlgorithm
+            from stable_baselines3.common.callbacks import BaseCallback
+            from stable_baselines3.common.logger import Logger
+            from stable_baselines3.common.policies import BaseModel
+        except ModuleNotFoundError as error:
+            raise ValueError(f"callback: {error.name} is missing: pip install 'card_envs[sb3]'") from None
 
         class Evaluating(BaseCallback):
             def __init__(self, evaluation: Evaluation) -> None:
@@ -96,20 +112,26 @@ class Evaluation:
                 self.evaluation = evaluation
 
             def record(self, results: dict[str, PairResult]) -> None:
+                logger = Logger(None, self.logger.output_formats)  # the model's would write at its next entry's step
                 for tag, figure in figures(results).items():
-                    self.logger.record(tag, figure)
+                    logger.record(tag, figure)
+                if results:
+                    logger.dump(self.num_timesteps)
 
             def _on_training_start(self) -> None:
-                self.record(self.evaluation(self.num_timesteps))
-                self.logger.dump(self.num_timesteps)
+                learner = self.evaluation.learner
+                trained = self.model, self.model.policy
+                if isinstance(learner, (BaseAlgorithm, BaseModel)) and all(learner is not each for each in trained):
+                    raise ValueError("callback: expected the model that is evaluated, `learner`, got another model")
+                self.record(self.evaluation._measure(self.num_timesteps))  # `learn` may have begun again at this step
 
             def _on_step(self) -> bool:
                 self.record(self.evaluation(self.num_timesteps))
                 return True
 
             def _on_training_end(self) -> None:
-                self.record(self.evaluation.measure(self.num_timesteps))
-                self.logger.dump(self.num_timesteps)
+                if self.evaluation.history[-1][0] != self.num_timesteps:  # which is logged already
+                    self.record(self.evaluation.measure(self.num_timesteps))
 
         return Evaluating(self)
 
@@ -160,5 +182,5 @@ def evaluate_every(
         raise ValueError(f"against: expected a list of names of opponents, got {against!r}")
     rivals = {name: to_policy(name, game, "against") for name in against}
     game.validated(options or {})
-    every, pairs = check_int(steps, 1, 1 << 62, "steps"), check_int(pairs, 1, MOST_PAIRS, "pairs")
+    every, pairs = check_int(steps, 1, MOST_STEPS, "steps"), check_int(pairs, 1, MOST_PAIRS, "pairs")
     return Evaluation(every, learner, game, rivals, pairs, seed_number(seed), options or {}, writer)

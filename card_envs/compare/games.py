@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from card_envs._files import short_repr
 from card_envs.compare._tables import (
     LOG_SIZE,
     Asker,
@@ -24,10 +25,12 @@ from card_envs.compare._tables import (
     play_out,
     seat_players,
 )
-from card_envs.engine._buffers import INT8, checked
+from card_envs.engine._buffers import INT8, check_bool, check_game, check_int, checked, seed_number
 from card_envs.game import Game, Int8s, Int64s
 from card_envs.opponents._names import load_cached
 from card_envs.opponents.policy import Policy, PolicyLike, as_policy, hide_seed
+
+MOST_DEALS = 1 << 62  # so that their numbers are those of tables
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,10 @@ class GamePlan:
         streams: of the players' random numbers, at least P; empty: 0, 1, ...
         keep_moves: keep the decisions.
         keep_values: keep what players that are asked expect of each action, and the decisions.
+
+    Raises:
+        ValueError: an attribute is something else, or they do not fit together. Names and options are looked up when
+            the plan is played.
     """
 
     game: Game
@@ -57,6 +64,25 @@ class GamePlan:
     streams: Sequence[int] = ()
     keep_moves: bool = False
     keep_values: bool = False
+
+    def __post_init__(self) -> None:
+        check_game(self.game)
+        if not isinstance(self.players, (list, tuple)) or not self.players:
+            raise ValueError(f"players: expected a list of names and policies, got {short_repr(self.players)}")
+        last, num_seats = len(self.players) - 1, self.game.rules.NUM_SEATS
+        shape = max(1, np.size(self.lineups) // num_seats), num_seats
+        lineups = checked("lineups", self.lineups, shape, INT8, written=False)
+        if not 0 <= lineups.min() <= lineups.max() <= last:
+            raise ValueError(f"lineups: expected 0 to {last}, got {lineups.min()} to {lineups.max()}")
+        seed_number(self.seed)
+        if not isinstance(self.options, tuple) or not all(isinstance(item, tuple) for item in self.options):
+            raise ValueError(f"options: expected items, tuple(options.items()), got {short_repr(self.options)}")
+        for name in ("sampled", "mirrored", "keep_moves", "keep_values"):
+            check_bool(getattr(self, name), name)
+        if not isinstance(self.streams, (list, tuple)) or 0 < len(self.streams) <= last:
+            raise ValueError(f"streams: expected {last + 1} numbers, got {short_repr(self.streams)}")
+        for stream in self.streams:
+            check_int(stream, 0, None, "streams")
 
     @staticmethod
     def of_self_play(
@@ -134,9 +160,13 @@ def play_games(plan: GamePlan, numbers: Int64s, watch: Watch | None = None) -> G
     Raises:
         IllegalMove: a policy chose an illegal action.
         PolicyError: a policy raised an exception.
-        ValueError: a line-up does not fit.
+        ValueError: an argument, a name or an option is invalid.
     """
-    game = plan.game
+    if not isinstance(plan, GamePlan):
+        raise ValueError(f"plan: expected a GamePlan, got {short_repr(plan)}")
+    if watch is not None and not callable(watch):
+        raise ValueError(f"watch: expected a function of a number of moves, got {short_repr(watch)}")
+    game, numbers = plan.game, _deal_numbers(numbers)
     deals, lineup = _seating(plan, numbers)
     states = new_tables(game, dict(plan.options), plan.seed, deals)
     first_seat = states["seat"].copy()
@@ -165,12 +195,21 @@ def play_games(plan: GamePlan, numbers: Int64s, watch: Watch | None = None) -> G
     )  # fmt: skip
 
 
+def _deal_numbers(given: Any) -> Int64s:
+    """Return [N] numbers of deals, N above 0. Raises ValueError."""
+    numbers = np.asarray(given)
+    if (
+        numbers.ndim != 1
+        or numbers.dtype.kind not in "iu"
+        or not len(numbers)
+        or not 0 <= numbers.min() <= numbers.max() <= MOST_DEALS
+    ):
+        raise ValueError(f"numbers: expected whole numbers of deals, from 0 on, at least one, got {short_repr(given)}")
+    return numbers.astype(np.int64)
+
+
 def _seating(plan: GamePlan, numbers: Int64s) -> tuple[Int64s, Int8s]:
-    """Return the deal [N] and the line-up [N, S] of each table. Raises ValueError for line-ups that don't fit."""
-    shape, last = (len(plan.lineups), plan.game.rules.NUM_SEATS), len(plan.players) - 1
-    lineups = checked("lineups", plan.lineups, shape, INT8, written=False)
-    if not 0 <= lineups.min() <= lineups.max() <= last:
-        raise ValueError(f"lineups: expected 0 to {last}, got {lineups.min()} to {lineups.max()}")
+    """Return the deal [N] and the line-up [N, S] of each table."""
     if plan.mirrored:
-        return np.repeat(numbers, len(lineups)), np.tile(lineups, (len(numbers), 1))
-    return numbers, lineups[numbers % len(lineups)]
+        return np.repeat(numbers, len(plan.lineups)), np.tile(plan.lineups, (len(numbers), 1))
+    return numbers, plan.lineups[numbers % len(plan.lineups)]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass, fields
 from functools import partial
+from inspect import signature
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
@@ -520,17 +521,34 @@ def as_policy(given: PolicyLike, where: str, game: Game | None = None) -> Policy
         game: that it must play, if it says which it plays; None: any.
 
     Raises:
-        ValueError: it is something else, such as a class or a name, or it plays another game.
+        ValueError: it is something else, such as a class or a name, or it plays another game; or its `reset` can't be
+            called without arguments.
     """
     policy = given.policy if isinstance(given, Opponent) else given
     if not can_act(policy):
         raise ValueError(f"{where}: expected a Policy, or another object with act, got {short_repr(policy)}")
+    _check_reset(getattr(policy, "reset", None), f"{where}: {type(policy).__name__}.reset")
     if not isinstance(policy, Policy):
         policy = AdaptedPolicy(policy)
     playing = getattr(given, "game", None)
     if game is not None and isinstance(playing, Game) and playing != game:
         raise ValueError(f"{where}: {policy.name} plays {playing.name}, not {game.name}")
     return policy
+
+
+def _check_reset(reset: Any, where: str) -> None:
+    """Check that a policy's `reset`, if it has one, can be called without arguments. Raises ValueError."""
+    if reset is None:
+        return
+    try:
+        signature(reset).bind()
+    except TypeError:  # also for what is no function
+        got = f"reset{signature(reset)}" if callable(reset) else short_repr(reset)
+        raise ValueError(
+            f"{where}: expected a method without arguments, which forgets earlier episodes, got {got}"
+        ) from None
+    except ValueError:  # a function of another language does not say what it takes
+        return
 
 
 def hide_seed(rng: np.random.Generator) -> np.random.Generator:

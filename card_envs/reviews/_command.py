@@ -24,6 +24,7 @@ from card_envs.reviews._review import JUDGE, LEAST, LEVEL, Judged, Review, Revie
 from card_envs.terminal._suits import with_suits
 
 NONE_WORSE = "no move was clearly worse than the judge's"
+NONE_JUDGED = "stopped before the first decisions were judged"
 PRESETS = ("small", "strong", "champion")  # from weak to strong
 
 
@@ -68,17 +69,21 @@ def review_policies(
         console: to print to.
     """
     game, options = contest.game, dict(contest.options)
-    work = {}
+    work: dict[str, ReviewTask] = {}
     try:
         for name in contest.names:
             with console.status(f"{name} plays {games} games"):
                 opponent = load_opponent(name, game, sampled=contest.sampled)
                 work[name] = review_task(opponent, number, by, options, contest.seed, games)
     except KeyboardInterrupt:
-        return {}, True
-    found, stopped = judge_all(work, workers, console)
+        work = {}
+    found, stopped = judge_all(work, workers, console) if work else ({}, True)
     reviews = {name: review for name, review in found.items() if review.moves}
+    if not reviews:
+        console.print(NONE_JUDGED)
+        return {}, stopped
     title = f"{game.title}: {number} decisions of each from {games} games against itself, judged by {by}"
+    title += ", stopped before all were judged" if stopped else ""
     console.print(sheet_of(title, reviews, by_seat=False))
     for name, review in reviews.items():
         lines = [f"\n  {cost_text(review, move)}" for move in review.costliest()]
@@ -152,6 +157,7 @@ def draw_costs(title: str, review: Review, path: Path) -> None:
     axes.set_xlabel("move")
     axes.set_ylabel(f"cost so far, {review.game.view.MARGIN_UNIT}")
     axes.grid(alpha=0.3)
-    axes.legend()
+    if review.moves:
+        axes.legend()
     figure.suptitle(title)
     save_picture(figure, path, 150)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from card_envs import load_opponent
 from card_envs.compare.pairs import play_pairs
@@ -120,6 +121,33 @@ def test_a_forced_decision_has_no_entropy() -> None:
     figures = learned.update(batch, 0.0)
     assert figures["entropy"] == figures["approx_kl"] == 0
     assert all(torch.isfinite(weight).all() for weight in learned.actor.parameters())
+
+
+class WithOthers(Ranks):
+    """As if other processes had so many decisions, and the same gradients as this one."""
+
+    def __init__(self, decisions: int) -> None:
+        super().__init__()
+        self.decisions = decisions
+
+    def sum(self, *values: float) -> NDArray[np.float64]:
+        return super().sum(*values) + self.decisions
+
+
+@pytest.mark.parametrize("others", [0, 1000])
+@pytest.mark.parametrize("decisions", [0, 1, 2, 5])
+def test_an_update_of_few_decisions(decisions: int, others: int) -> None:
+    """Weights stay finite; without any decision they stay as they were, however many minibatches others have."""
+    learned = learner(ent_coef=0.01, bc_coef=0.1, minibatch_size=64)
+    batch = bandit_batch(learned, np.random.default_rng(5))
+    learned.ranks = WithOthers(others)
+    batch.rows = torch.arange(decisions)
+    before = [weight.clone() for weight in learned.parameters]
+    figures = learned.update(batch, 0.0)
+    assert all(np.isfinite(figure) for figure in figures.values()) and ("entropy" in figures) == (decisions > 0)
+    assert all(bool(weight.isfinite().all()) for weight in learned.parameters)
+    unchanged = all(torch.equal(*pair) for pair in zip(before, learned.parameters, strict=True))
+    assert unchanged == (decisions == 0)
 
 
 def test_only_the_chosen_rows_are_learned_from() -> None:

@@ -168,6 +168,70 @@ def test_resuming_under_other_settings_is_refused(tmp_path: Path, change: dict[s
         Run(Config(**{**SETTINGS, **change})).load_checkpoint(path)
 
 
+AFTERSTATES = "algorithm=advantages network=afterstates"
+FEW = "game=back_alley options={deals=[2]} greedy_share=1 pool_share=0 num_envs=1 num_steps=2 decisions=20"
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        # Iterations in which little or nothing is learned
+        (FEW, ""),
+        (f"{FEW} bc_coef=1 update_epochs=3 minibatch_size=1", ""),
+        (f"{FEW} algorithm=advantages", ""),
+        ("algorithm=advantages num_envs=1 num_steps=2 advantage_stride=1000 decisions=2", ""),
+        ("num_envs=1 num_steps=2 decisions=9", ""),
+        ("minutes=1e308 decisions=9", ""),
+        ("minutes=5e-324", ""),
+        ("critic_first=0.99 pool_share=1 greedy_share=0 pool_size=0 decisions=9", ""),
+        ("minibatch_size=4611686018427387904 update_epochs=3 decisions=9", ""),
+        # Figures that numbers of 32 or 16 bits do not hold
+        (f"{AFTERSTATES} margins=[0,1e30] decisions=9", "margins = 1e+30: expected less than or equal to 1000"),
+        (f"{AFTERSTATES} margins=[-1e38] decisions=9", "margins = -1e+38: expected greater than or equal to -1000"),
+        (f"{AFTERSTATES} margins=[1000,-1000] baseline_bonus=100 decisions=9", ""),
+        ("ent_coef=1e300 decisions=9", "ent_coef = 1e+300: expected less than or equal to 1000"),
+        ("ent_coef_end=1e38 decisions=9", "ent_coef_end = 1e+38: expected less than or equal to 1000"),
+        ("bc_coef=1e308 decisions=9", "bc_coef = 1e+308: expected less than or equal to 1000"),
+        ("ent_coef=1000 ent_coef_end=1000 bc_coef=1000 bc_until=5e-324 decisions=9", ""),
+        ("reward_scale=1e300 decisions=9", "reward_scale = 1e+300: expected less than or equal to 1000000"),
+        ("reward_scale=1e6 learning_rate=1 decisions=9", ""),
+        ("reward_scale=1e-320 clip_coef=1e-300 max_grad_norm=1e-300 learning_rate=1e-300 decisions=9", ""),
+        # Sizes
+        (
+            "num_envs=1048576 num_steps=65536 decisions=9",
+            "num_envs = 1048576, num_steps = 65536, hidden = [16]: expected",
+        ),
+        ("quick_pairs=16777217 decisions=9", "quick_pairs = 16777217: expected less than or equal to 16777216"),
+        ("final_pairs=16777217 decisions=9", "final_pairs = 16777217: expected less than or equal to 16777216"),
+    ],
+)
+def test_a_run_is_refused_before_it_begins_or_saved_at_its_end(settings: str, problem: str, tmp_path: Path) -> None:
+    """And goes on where it ended."""
+    arguments, folder = [*toml(tmp_path), *settings.split()], tmp_path / "runs/tiny"
+    done = CliRunner().invoke(app, arguments)
+    if problem:
+        assert done.exit_code == 2 and problem in done.output.replace("\n", "") and not folder.exists(), done.output
+        return
+    assert done.exit_code == 0, done.output
+    assert load_opponent(folder / "opponent").name
+    again = CliRunner().invoke(app, [*arguments, "decisions=40", "--resume"])
+    assert again.exit_code == 0, again.output
+
+
+def test_a_run_of_a_version_with_fewer_settings_goes_on(tmp_path: Path) -> None:
+    """Where the others have their defaults, which do what it did; others are refused."""
+    path = tmp_path / "checkpoint.safetensors"
+    settings = {**ADVANTAGES, "advantage_worlds": 1}
+    Run(Config(**settings)).save_checkpoint(path)
+    arrays, facts = checkpoint.read_checkpoint(path)
+    for newer in ("advantage_player", "advantage_worlds", "margins"):
+        del facts["settings"][newer]
+    checkpoint.write(path, arrays, facts | {"settings": facts["settings"] | {"graphs": True}})
+    assert Run(Config(**settings, graphs=False)).load_checkpoint(path) == ""
+    with pytest.raises(ValueError, match="the run had advantage_player = 'greedy', advantage_worlds = 1; only"):
+        Run(Config(**ADVANTAGES, advantage_player="learner")).load_checkpoint(path)
+
+
 @pytest.mark.parametrize("damage", ["missing", "truncated", "other"])
 def test_a_broken_checkpoint_is_refused(tmp_path: Path, damage: str) -> None:
     arguments = toml(tmp_path)

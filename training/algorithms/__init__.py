@@ -23,7 +23,8 @@ class Diverged(ArithmeticError):
     """
 
     def __init__(self, arrays: dict[str, Any]) -> None:
-        super().__init__("the loss is no longer a number: a lower learning_rate or max_grad_norm may help")
+        advice = "a new run with a lower learning_rate or max_grad_norm may help; warm_start takes this one's networks"
+        super().__init__(f"the loss is no longer a number: {advice}")
         self.arrays = arrays
 
 

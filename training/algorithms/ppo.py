@@ -180,7 +180,12 @@ class PPO(SelfPlay):
         return mean, (squares / number - mean**2).clamp_min(0).sqrt() + 1e-8
 
     def _calibration(self, batch: TrainingBatch) -> dict[str, float]:
-        """Return how the critic's values agree with what followed (returns by GAE's lambda), in points."""
+        """Return how the critic's values agree with what followed (returns by GAE's lambda), in points.
+
+        Of fewer than two decisions there are no figures.
+        """
+        if len(batch.rows) < 2:
+            return {}
         scale = self.config.reward_scale
         errors, returns = batch.advantages[batch.rows], batch.returns[batch.rows]
         (spread, shared), (_, varied) = torch.stack([returns, returns - errors]).double().cov().tolist()

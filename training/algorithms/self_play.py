@@ -111,14 +111,18 @@ class SelfPlay(Algorithm):
         """Return numbers of decisions, rows [n], in minibatches of random order, `update_epochs` times each.
 
         A single process on a GPU has minibatches of one size, a tensor [K, M]: what does not fill one goes to the next
-        epoch, and in the last is left out. Else their sizes are alike, and each process has as many as the others.
+        epoch, and in the last is left out. Else their sizes are alike, and each process has as many as the others, some
+        of them empty if it has too few decisions; none has any if nobody has a decision.
         """
         config = self.config
         if self.backend.dense and self.ranks.count == 1:
             shuffled = torch.cat([self._shuffled(rows) for _ in range(config.update_epochs)])
             size = max(1, min(config.minibatch_size, len(shuffled)))
             return shuffled[: len(shuffled) // size * size].view(-1, size)
-        number = max(1, round(self.ranks.sum(len(rows))[0] / self.ranks.count / config.minibatch_size))
+        total = self.ranks.sum(len(rows))[0]
+        if not total:
+            return []
+        number = max(1, round(total / self.ranks.count / config.minibatch_size))
         return [part for _ in range(config.update_epochs) for part in self._shuffled(rows).tensor_split(number)]
 
     def _shuffled(self, rows: torch.Tensor) -> torch.Tensor:
@@ -162,7 +166,7 @@ class SelfPlay(Algorithm):
             return self.tally.means()
         losses = []
         for part in minibatches:
-            loss = loss_of(part)
+            loss = loss_of(part) if len(part) else self._no_loss()
             losses.append(loss.detach()[None])
             if self.device.type == "cpu":  # a GPU would have to wait
                 check_losses(losses[-1], [part], arrays)
@@ -207,6 +211,10 @@ class SelfPlay(Algorithm):
     def tally(self) -> Tally:
         """The figures of the update."""
         return Tally(self.action_fields, self.device)
+
+    def _no_loss(self) -> torch.Tensor:
+        """Return a loss of 0 that leaves the gradients to the other processes."""
+        return torch.stack([parameter.sum() for parameter in self.parameters]).sum() * 0
 
     def gradient_step(self, loss: torch.Tensor) -> None:
         """Take a step down the gradient; all ranks take the same."""
