@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.compiling import stub
+from card_envs.compiling import called, stub
 from card_envs.engine._dealing import deal_next, draw_world, set_next_deal
 from card_envs.engine.rng import GOLDEN_RATIO, mix
 from card_envs.game import Int8s, UInt64s, legal, observe, play, score_margin, text_index
@@ -144,24 +144,24 @@ def advise(states: Any, keys: UInt64s, macros: Macros, values: Float64s, adviser
     if states[0].needs_deal:
         values[:] = np.nan
         return NO_DECISION
-    take_state(states, keys[0], adviser)
+    take_state(states, keys[0], adviser.worlds, adviser.stream, adviser.mask)
     return chosen_moves(keys[1], macros[0], values, adviser)
 
 
-def take_state(states: Any, key: np.uint64, adviser: Adviser) -> None:
+@called
+def take_state(states: Any, key: np.uint64, worlds: Any, stream: UInt64s, mask: Int8s) -> None:
     """Copy the state, redraw its hidden cards and find the legal actions."""
-    worlds, stream = adviser.worlds, adviser.stream
     worlds[0] = states[0]
     stream[0] = key
     draw_world(worlds[0], worlds[0].seat, stream)
-    legal(worlds[0], adviser.mask)
+    legal(worlds[0], mask)
 
 
 def chosen_moves(key: np.uint64, macro: Macro, values: Float64s, adviser: Adviser) -> int:
     """Write what to play in the state that was taken, and the values of all actions; return how many to play."""
     values[:] = np.nan
     if is_in_phase(adviser):
-        return phase_moves(adviser.worlds[0], adviser.inside, macro)
+        return moves_in_phase(adviser.worlds, adviser.inside, macro)
     return answer(adviser.worlds[0], key, macro, values, adviser.player)
 
 
@@ -171,6 +171,11 @@ def is_in_phase(adviser: Adviser) -> bool:
         if adviser.mask[action]:
             return True
     return False
+
+
+@called
+def moves_in_phase(worlds: Any, inside: Arrays, macro: Macro) -> int:
+    return phase_moves(worlds[0], inside, macro)
 
 
 @stub
@@ -205,6 +210,7 @@ class Searcher(NamedTuple):
     baseline: Arrays
 
 
+@called  # a judge asks three times, so it would have three copies
 def answer_search(state: Any, key: np.uint64, macro: Macro, values: Float64s, player: Searcher) -> int:
     batch, results = player.batch, player.results
     batch.states[0] = state
@@ -214,13 +220,19 @@ def answer_search(state: Any, key: np.uint64, macro: Macro, values: Float64s, pl
     batch.baselines[0] = macro[0]
     for action in range(batch.tried.shape[1]):
         results.stats.worlds[0, action] = 0
-    decide_tables(0, 1, WorldShare(UNLIMITED, 0, 1), batch, player.budget, player.workspace, results)
+    decide(batch, player.budget, player.workspace, results)
     number = 0
     for step in range(min(results.macros.shape[1], macro.shape[0])):
         macro[step] = results.macros[0, step]
         number += macro[step] != NO_ACTION
     write_estimates(results.stats, results.expected[0], values)
     return number
+
+
+@called
+def decide(batch: SearchBatch, budget: Budget, workspace: SearchWorkspace, results: SearchResults) -> None:
+    """Decide at the one table of a batch."""
+    decide_tables(0, 1, WorldShare(UNLIMITED, 0, 1), batch, budget, workspace, results)
 
 
 def write_estimates(stats: ArmStats, expected: float, values: Float64s) -> None:
@@ -261,7 +273,7 @@ def judge(states: Any, keys: UInt64s, action: int, found: Float64s, adviser: Adv
     judging, mask, worlds = adviser.judging, adviser.mask, adviser.worlds
     if states[0].needs_deal:
         return NO_DECISION
-    take_state(states, keys[0], adviser)
+    take_state(states, keys[0], adviser.worlds, adviser.stream, adviser.mask)
     if action < 0 or action >= mask.shape[0] or mask[action] == 0:
         return ILLEGAL
     found[:] = 0
@@ -297,5 +309,5 @@ def price(worlds: Any, key: np.uint64, judging: Judging, found: Float64s) -> Non
     best, played = batch.lines[0, 0, 0], batch.lines[0, 1, 0]
     for action in (best, played):
         results.stats.worlds[0, action] = 0
-    decide_tables(0, 1, WorldShare(UNLIMITED, 0, 1), batch, judging.pricing.budget, judging.pricing.workspace, results)
+    decide(batch, judging.pricing.budget, judging.pricing.workspace, results)
     write_cost(worlds, results.stats, best, played, found)

@@ -46,10 +46,17 @@ MORE_ERRORS = {
 
 
 class Task(NamedTuple):
-    """Functions to compile: all RULES of a game, or what asks one of its opponents."""
+    """Functions to compile: all RULES of a game, or what asks one of its opponents.
+
+    Attributes:
+        package: of the game.
+        name: RULES, or the opponent.
+        equals: names of other opponents that are made of the same.
+    """
 
     package: str
     name: str
+    equals: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +65,14 @@ class Prepared:
 
     package: str
     name: str
+    equals: tuple[str, ...]
     exports: list[Export]
     player: ExportedPlayer | None = None
+
+    @property
+    def task(self) -> Task:
+        """What it was prepared for."""
+        return Task(self.package, self.name, self.equals)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,9 +84,9 @@ class Compiled:
         symbol: in the library.
         parameters, meaning: for the header.
         objects: for each target, its file in the cache.
+        layout: of what it was made from; of a player's file, too.
         player: its name in the API, if this asks one; made_of: as `load_opponent` takes it, presets written out.
         size: of a player's memory.
-        layout: of it; of a player's file, too.
         file: of the player, in the cache; empty if this is no player.
     """
 
@@ -82,10 +95,10 @@ class Compiled:
     parameters: tuple[str, ...]
     meaning: str
     objects: dict[str, str]
+    layout: str
     player: str = ""
     made_of: str = ""
     size: int = 0
-    layout: str = ""
     file: str = ""
 
 
@@ -114,22 +127,31 @@ def build_api(
     objects = folder / CACHE
     objects.mkdir(parents=True, exist_ok=True)
     asked = {game: by_name_in_c(opponents) or usual_players(game) for game in games}
-    tasks = [Task(game.package, name) for game in games for name in (*reversed(asked[game]), RULES)]  # searches first
+    tasks = [task for game in games for task in tasks_of(game, asked[game])]
     # In processes of their own: loading a player may compile for this machine, and such code would get into a target's.
     ready = in_processes(prepared, tasks, jobs, progress, "loading players")
     work = [ready[one] for one in tasks]
     made = in_processes(compile_task, work, jobs, progress, targets=tuple(targets), objects=objects)
-    done = {Task(one.package, one.name): functions for one, functions in made.items()}
+    done = {one.task: functions for one, functions in made.items()}
     written = []
     for target in wanted:
         files: dict[str, bytes] = {}
         for game in games:
-            of_game = [one for name in (RULES, *asked[game]) for one in done[Task(game.package, name)]]
+            of_game = [one for task in reversed(tasks_of(game, asked[game])) for one in done[task]]
             files |= _target_files(game, of_game, target, objects)
         place = folder / target.name
         put_in(place, files, {"target": target.name}, outdated(place, games, files))
         written.append(place)
     return written
+
+
+def tasks_of(game: Game, names: Sequence[str]) -> list[Task]:
+    """Return what is to be compiled of a game: searches, which take longest, first."""
+    alike: dict[str, list[str]] = {}
+    for name in names:
+        alike.setdefault(game.presets.get(name, name), []).append(name)
+    players = [Task(game.package, first, tuple(others)) for first, *others in alike.values()]
+    return [*reversed(players), Task(game.package, RULES)]
 
 
 def by_name_in_c(opponents: Sequence[str]) -> list[str]:
@@ -175,43 +197,64 @@ def prepared(task: Task) -> Prepared:
     return Prepared(*task, player.exports, player)
 
 
-def compile_task(task: Prepared, targets: tuple[str, ...], objects: Path) -> list[Compiled]:
-    """Return functions as machine code for some targets; what was made before is taken from the cache."""
-    game = game_of(task.package)
-    players = [task.player] + [None] * (len(task.exports) - 1)  # its file goes with the first
-    return [
-        _compiled(game, export, targets, objects, player, task.name) for export, player in zip(task.exports, players)
-    ]
+def compile_task(prepared: Prepared, targets: tuple[str, ...], objects: Path) -> list[Compiled]:
+    """Return functions as machine code for some targets; what was made before is taken from the cache.
+
+    The functions of a player are one module, in which the search is once.
+    """
+    task, player = prepared.task, prepared.player
+    if player is None:
+        return [_compiled(task, [export], targets, objects)[0] for export in prepared.exports]
+    from card_envs.build._api import name_in_c
+
+    functions = _compiled(task, prepared.exports, targets, objects)
+    content = player_file(functions[0].layout, player.first)
+    file = f"{_sum(content)[:32]}.player"
+    replace_file(objects / file, content)
+    made_of = game_of(task.package).presets.get(task.name, task.name)
+    done = []
+    for name in map(name_in_c, (task.name, *task.equals)):
+        first, *others = (renamed(one, name_in_c(task.name), name) for one in functions)
+        done += [replace(first, player=name, made_of=made_of, size=player.size, file=file), *others]
+    return done
 
 
-def _compiled(
-    game: Game, export: Export, targets: tuple[str, ...], objects: Path, player: ExportedPlayer | None, name: str
-) -> Compiled:
+def renamed(function: Compiled, player: str, other: str) -> Compiled:
+    """Return a function of a player under the name of another one that is made of the same."""
+    name, symbol = (text.removesuffix(player) + other for text in (function.name, function.symbol))
+    return replace(function, name=name, symbol=symbol)
+
+
+def _compiled(task: Task, exports: Sequence[Export], targets: tuple[str, ...], objects: Path) -> list[Compiled]:
+    """Return functions as machine code in one module, which has them under the names of equal players, too."""
+    from card_envs.build._api import name_in_c
     from card_envs.compiling._exported import argument_type, exported, parts_of
+    from card_envs.compiling._ir import linked
     from card_envs.compiling._specialize import Specialization, rebuild
     from card_envs.compiling._targets import object_code, target_of
 
-    loop: Any = export.function
-    function = rebuild(Specialization(loop, game, export.bot, functions=export.functions)).function
-    symbol = f"card_envs_{game.name}_{export.name}"
-    parts = [_described(part) for part in parts_of(export.arguments)]
-    types = [*map(argument_type, export.arguments)]
-    made_from = f"{compiler_digest(*COMPILER)} {function.__name__} {symbol} {types} {parts}"
+    game = game_of(task.package)
+    loops, symbols, made_from = [], [], compiler_digest(*COMPILER)
+    for export in exports:
+        loop: Any = export.function
+        loops.append(rebuild(Specialization(loop, game, export.bot, functions=export.functions)).function)
+        stem = f"card_envs_{game.name}_{export.name}".removesuffix(name_in_c(task.name))
+        symbols.append([f"card_envs_{game.name}_{export.name}", *(stem + name_in_c(name) for name in task.equals)])
+        parts = [_described(part) for part in parts_of(export.arguments)]
+        made_from += f" {loops[-1].__name__} {symbols[-1]} {[*map(argument_type, export.arguments)]} {parts}"
     files = {one: f"{_sum(f'{made_from} {target_of(one, api=True)}'.encode())[:32]}.o" for one in targets}
     missing = [target for target, file in files.items() if not (objects / file).exists()]
-    found = Compiled(export.name, symbol, export.parameters, export.meaning, files)
-    if player is not None:
-        layout = _sum(made_from.encode())[:LAYOUT]
-        content = player_file(layout, player.first)
-        who, file = export.name.removeprefix("advise_"), f"{_sum(content)[:32]}.player"
-        made_of = game.presets.get(name, name)
-        found = replace(found, player=who, made_of=made_of, size=player.size, layout=layout, file=file)
-        replace_file(objects / found.file, content)
     if missing:
-        text = exported(function, export.arguments, symbol)
+        rows = zip(loops, exports, symbols)
+        texts = [exported(loop, export.arguments, first, aliases) for loop, export, (first, *aliases) in rows]
+        text = linked(texts, [symbol for names in symbols for symbol in names])
         for target in missing:
             replace_file(objects / files[target], object_code(text, target_of(target, api=True)))
-    return found
+    layout = _sum(made_from.encode())[:LAYOUT]
+    return [
+        Compiled(export.name, first, export.parameters, export.meaning, files, layout)
+        for export, (first, *_) in zip(exports, symbols)
+    ]
 
 
 def _described(part: Any) -> str:
@@ -261,7 +304,7 @@ def _target_files(game: Game, functions: list[Compiled], target: Any, objects: P
     }
     files = {f"{game.name}.json": json.dumps(known, indent=1).encode()}
     files |= {f"{game.name}.{name}.player": (objects / one.file).read_bytes() for name, one in players.items()}
-    machine_code = [objects / one.objects[target.name] for one in functions]
+    machine_code = list(dict.fromkeys(objects / one.objects[target.name] for one in functions))
     with tempfile.TemporaryDirectory() as place:
         room = Path(place)
         if target.is_wasm:

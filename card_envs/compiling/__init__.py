@@ -19,6 +19,6 @@ for any processor (`_targets.py`). Only `_numba.py` changes how Numba works.
 """
 
 from card_envs.compiling._rules import noinline, rule
-from card_envs.compiling._specialize import specialize, specialize_bot, stub
+from card_envs.compiling._specialize import called, specialize, specialize_bot, stub
 
-__all__ = ["noinline", "rule", "specialize", "specialize_bot", "stub"]
+__all__ = ["called", "noinline", "rule", "specialize", "specialize_bot", "stub"]

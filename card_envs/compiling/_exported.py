@@ -59,13 +59,14 @@ def parts_of(value: Any) -> list[Any]:
 
 
 @global_compiler_lock
-def exported(function: Any, arguments: Sequence[Any], symbol: str) -> str:
-    """Return a module with `int32 symbol(…)`, which calls a loop and returns its int, or FAILED.
+def exported(function: Any, arguments: Sequence[Any], symbol: str, aliases: Sequence[str] = ()) -> str:
+    """Return a module, to be `linked`, with `int32 symbol(…)`, which calls a loop and returns its int, or FAILED.
 
     Args:
         function: a loop whose helpers are a game's own; returns an int or None (the function then returns 0).
         arguments: of the loop: `Pointer`, `Number`, `Local`, constants, and named tuples of these.
         symbol: the name of the function.
+        aliases: further names of it.
     """
     parameters: dict[int, Any] = {}
     for part in parts_of(tuple(arguments)):
@@ -99,7 +100,7 @@ def exported(function: Any, arguments: Sequence[Any], symbol: str) -> str:
 
     count = max(parameters) + 1
     signature = tuple(map(argument_type, arguments))
-    text, _ = _with_entry(function, signature, symbol, [parameters[k] for k in range(count)], body)
+    text, _ = _with_entry(function, signature, symbol, [parameters[k] for k in range(count)], body, aliases)
     return text
 
 

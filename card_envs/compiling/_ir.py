@@ -8,7 +8,7 @@ can't do it: Numba would link what it has.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import llvmlite.binding as llvm
@@ -57,16 +57,18 @@ def compile_entry(function: Any, signature: tuple[Any, ...], symbol: str) -> Ent
         builder.ret(status.code)
 
     text, returns = _with_entry(function, signature, symbol, [SLOT.as_pointer()], body)
-    return Entry(symbol, [manifest_kind(kind) for kind in signature], manifest_kind(returns), text)
+    return Entry(symbol, [manifest_kind(kind) for kind in signature], manifest_kind(returns), linked([text], [symbol]))
 
 
 def _with_entry(
-    function: Any, signature: tuple[Any, ...], symbol: str, parameters: list[Any], body: Callable[..., None]
-) -> tuple[str, Any]:
+    function: Any, signature: tuple[Any, ...], symbol: str, parameters: list[Any], body: Callable[..., None],
+    aliases: Sequence[str] = (),
+) -> tuple[str, Any]:  # fmt: skip
     """Return a module with a loop and an entry `int32 symbol(parameters…)`, and the type that the loop returns.
 
+    It is to be `linked`.
     `body` writes the entry: it gets Numba's context, a builder, what calls the loop with arguments and returns its
-    status and its value, and the type of that.
+    status and its value, and the type of that. `aliases` are further names of the entry.
     """
     _numba.leave_raw()
     linked = _numba._Linked(function, {}, _numba.IN_RULES, _numba._ForLinking)
@@ -85,11 +87,15 @@ def _with_entry(
 
     with context.push_code_library(library):
         body(context, builder, call, returns)
+    for alias in aliases:
+        other = ir.Function(module, entry.function_type, alias)
+        builder = ir.IRBuilder(other.append_basic_block())
+        builder.ret(builder.call(entry, other.args))
     loop.linkage = "external"
     library._ensure_finalized()  # links what it calls
     whole = library._final_module.clone()
     whole.link_in(llvm.parse_assembly(cgutils.normalize_ir_text(str(module))))
-    return with_one_entry(PICKLES.sub(r"\1zeroinitializer", str(whole)), symbol), returns
+    return PICKLES.sub(r"\1zeroinitializer", str(whole)), returns
 
 
 class Slots:
@@ -183,10 +189,21 @@ def describe_dtype(dtype: np.dtype[Any]) -> Any:
     return [dtype.itemsize, fields]
 
 
-def with_one_entry(text: str, symbol: str) -> str:
-    """Return a module of which only the entry is seen from outside."""
-    module = llvm.parse_assembly(text)
-    for thing in (*module.functions, *module.global_variables):
-        if not thing.is_declaration and thing.name != symbol:
-            thing.linkage = "internal"
-    return str(module)
+def linked(texts: Sequence[str], entries: Collection[str]) -> str:
+    """Return modules as one, with what they have in common once; only the entries are seen from outside."""
+    whole, *others = map(llvm.parse_assembly, texts)
+    for module in (whole, *others):
+        for thing in _inner(module, entries):
+            if thing.linkage not in (llvm.Linkage.internal, llvm.Linkage.private):  # those may differ, of one name
+                thing.linkage = "linkonce_odr"
+    for module in others:
+        whole.link_in(module)
+    for thing in _inner(whole, entries):
+        thing.linkage = "internal"
+    return str(whole)
+
+
+def _inner(module: Any, entries: Collection[str]) -> list[Any]:
+    """Return the functions and global variables that a module defines, but for entries."""
+    things = (*module.functions, *module.global_variables)
+    return [thing for thing in things if not thing.is_declaration and thing.name not in entries]

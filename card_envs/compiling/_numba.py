@@ -34,7 +34,7 @@ def type_of_global(compiled: Any) -> Any:
 
 
 def compiled_rule(function: Any, inline: bool) -> Any:
-    return _Rule(function, targetoptions=IN_RULES | ({"forceinline": True} if inline else {}))
+    return _Rule(function, targetoptions=IN_RULES | {"forceinline": inline})  # else it would be as its caller is
 
 
 def instruction_of(function: Any) -> Any:

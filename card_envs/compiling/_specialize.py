@@ -42,11 +42,18 @@ Target: TypeAlias = Literal["cpu", "cuda"]
 Functions: TypeAlias = tuple[tuple[Any, Any], ...]  # stubs, each with the plain function that takes its place
 
 _stubs: set[Any] = set()
+_called: set[Any] = set()
 
 
 def stub(function: Loop) -> Loop:
     """Mark a function as one that `specialize` replaces by one of its `functions`."""
     _stubs.add(function)
+    return function
+
+
+def called(function: Loop) -> Loop:
+    """Mark a helper of loops as one that is called, not inlined: a large one with several callers."""
+    _called.add(function)
     return function
 
 
@@ -226,7 +233,7 @@ class _Binding:
                 self._replaced[helper] = own if self.inline or _rules.INTERPRETED else _rules.noinline(own), sources
             else:
                 copy, sources = self.rebuild(helper)
-                self._replaced[helper] = _rules.rule(copy), sources
+                self._replaced[helper] = (_rules.noinline if helper in _called else _rules.rule)(copy), sources
         return self._replaced[helper]
 
     def _own(self, stub: FunctionType, user: FunctionType) -> Any:

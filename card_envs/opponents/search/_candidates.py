@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from card_envs.compiling import called
 from card_envs.engine._seen import Seen, forget, is_new, new_seen, trace
 from card_envs.game import Game, Int8s, Int64s, State, bot_move, legal, observe, play, reveals
 from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, Macro, Macros, observation_hash
@@ -55,6 +56,7 @@ def new_expansion(game: Game, most: int, continues: bool, single: bool = False) 
     return MacroExpansion(positions, parents, actions, depths, seen, obs, rules.OBS_SIZE, mask, continues, single)
 
 
+@called
 def find_macros(state: State, baseline: int, tried: Int8s, most: int, expansion: MacroExpansion, macros: Macros) -> int:
     """Write the macro-actions from a state, the baseline first; return how many there are.
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from card_envs.compiling import called
 from card_envs.engine._seen import is_new
 from card_envs.game import Game, Int8s, State, legal, observe, play, reveals, score_margin
 from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, Macro, Macros, observation_hash
@@ -48,6 +49,7 @@ def key_of_position(states: NDArray[Any], scratch: LineScratch) -> np.uint64:
     return hash_seen(states[0], states[0].seat, scratch)
 
 
+@called
 def hash_seen(state: State, seat: int, scratch: LineScratch) -> np.uint64:
     """Return a hash of what a seat sees."""
     expansion = scratch.expansion
@@ -55,6 +57,7 @@ def hash_seen(state: State, seat: int, scratch: LineScratch) -> np.uint64:
     return observation_hash(expansion.obs)
 
 
+@called
 def moves_on(states: NDArray[Any], action: int, scratch: LineScratch) -> bool:
     """Play an action of states[0] in scratch.states[0]; return whether its line can go on."""
     after = scratch.states[0]
