@@ -3,8 +3,6 @@
 Needs the extra `gpu` and `pip install pgx 'jax[cuda13]'`. Random legal actions; observations and masks are written, and
 ended episodes dealt again. `--write` stores the figures in docs/gpu.json, from which `python docs/figures.py` makes the
 table of docs/speed.md.
-
-`--profile CONFIG [key=value …]` measures an iteration of training instead, without pgx: see `gpu_profile.py`.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # else JAX take
 
 import numpy as np
 
-from benchmarks.measuring import short
+from benchmarks import short
 from card_envs import GAMES
 from card_envs._bench import gpu_steps, gpu_tables
 from card_envs._files import read_json, write_json
@@ -108,23 +106,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3.0, help="of each environment and size (default 3)")
     parser.add_argument("--tables", type=int, nargs="+", default=(1 << 16, 1 << 20), help="default: 65536 1048576")
     parser.add_argument("--write", action="store_true", help="put the figures into docs/gpu.json")
-    profile = "an iteration of training instead: a file or name of settings, and key=value for others"
-    parser.add_argument("--profile", nargs="+", metavar=("CONFIG", "KEY=VALUE"), help=profile)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="of --profile: write the figures there as well")
     arguments = parser.parse_args()
-    if arguments.profile:
-        from benchmarks.gpu_profile import profiled, show
-
-        try:
-            found = profiled(Path(arguments.profile[0]), arguments.profile[1:])
-        except ValueError as error:
-            parser.error(str(error))
-        show(found)
-        if arguments.json:
-            write_json(arguments.json, found)
-        return
-    if arguments.json:
-        parser.error("--json is for --profile; --write stores other figures")
     import jax
     import torch
 

@@ -13,10 +13,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks import Row, gpu, in_turns, markdown, timed
 from benchmarks import __main__ as everything
-from benchmarks import gpu, step
-from benchmarks.measuring import Row, in_turns, markdown, timed
-from benchmarks.step import NUM_ACTIONS, OBS_SIZE, TrickGame, compiled, our_steps
+from benchmarks.__main__ import (
+    DECISIONS,
+    NUM_ACTIONS,
+    OBS_SIZE,
+    OPEN_SPIEL,
+    TrickGame,
+    compiled,
+    open_spiel_moves,
+    our_steps,
+    turns_of,
+)
 from card_envs import BatchEnv, get_game
 from card_envs.envs.aec import CardEnv
 from card_envs.scaffold.high_card import GAME as TINY
@@ -72,8 +81,6 @@ def test_decisions_are_counted() -> None:
 
 def test_what_others_play_is_counted() -> None:
     pytest.importorskip("pyspiel")
-    from benchmarks.libraries import DECISIONS, OPEN_SPIEL, open_spiel_moves, turns_of
-
     for game in OPEN_SPIEL:
         assert open_spiel_moves(game)()[0] == DECISIONS
     assert turns_of(CardEnv(TINY))()[0] == DECISIONS
@@ -104,7 +111,7 @@ def test_the_table_goes_between_the_marks(
     page = tmp_path / "README.md"
     page.write_text("before\n<!-- benchmarks -->\nold\n<!-- /benchmarks -->\nafter\n")
     monkeypatch.setattr(everything, "PAGE", page)
-    monkeypatch.setattr(step, "rows", lambda seconds: [Row("work", "other", 20.0, 60.0, [3.0])])
+    monkeypatch.setitem(everything.BENCHMARKS, "step", lambda seconds: [Row("work", "other", 20.0, 60.0, [3.0])])
     monkeypatch.setattr(sys, "argv", ["benchmarks", "--only", "step", "--write"])
     everything.main()
     table = capsys.readouterr().out
