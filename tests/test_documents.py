@@ -11,6 +11,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from card_envs.games import GAMES
 from card_envs.opponents import opponent_names
 from card_envs.opponents._about import comparisons, figures_of
 from card_envs.opponents._levels import levels
+from tests.test_imports import code_without_docstrings
 from training.config import Config
 
 ROOT = Path(__file__).parent.parent
@@ -117,16 +119,23 @@ OTHERS = {  # options of other programs: of pip, torchrun, pytest, typer, linker
 EXTERNAL = {  # names of other libraries and of what programs write, which no code here has
     "breakpoint", "taskset", "profiler", "max_episode_steps", "SubprocVecEnv", "AsyncVectorEnv", "EventSource",
     "QValueActor", "ActionMask", "MultiAgentOffPolicyAlgorithm", "seconds_playing", "seconds_valuing",
-    "seconds_updating", "back_alley_v1", "_v1",
+    "seconds_updating", "back_alley_v1", "_v1", "nohup", "fixed_size_list", "serialize_game_and_state", "embedding_bag",
+    "GymEnv", "RSNorm",
 }  # fmt: skip
 NO_PATH = re.compile(r"^js/built|^card_envs/native|-v\d$|_$")  # what is built, ids of environments, parts of a text
 PLACEHOLDER = re.compile(r"GAME|NAME|TARGET|my_game|FOLDER|[<*{…]")
 TRACKED = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True).stdout.split()
 FILES = [Path(name) for name in TRACKED if (ROOT / name).is_file()]
-PLACES = {"/".join(path.parts[i:j]) for path in FILES for i, j in combinations(range(len(path.parts) + 1), 2)}
 
 
-def written() -> dict[str, str]:
+@cache
+def places() -> set[str]:
+    """Files and folders, from any folder on."""
+    return {"/".join(path.parts[i:j]) for path in FILES for i, j in combinations(range(len(path.parts) + 1), 2)}
+
+
+@cache
+def texts() -> dict[str, str]:
     """Documents, settings with their comments, and all texts in code, by their file."""
     found = {}
     for path in FILES:
@@ -137,9 +146,6 @@ def written() -> dict[str, str]:
             strings = (node.value for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant))
             found[str(path)] = "\n".join(value for value in strings if isinstance(value, str))
     return found
-
-
-TEXTS = written()
 
 
 def wrong_options(name: str, text: str) -> Iterator[str]:
@@ -156,16 +162,16 @@ def wrong_paths(name: str, text: str) -> Iterator[str]:
     """Files and folders of this repository that it does not have."""
     tops = "|".join(sorted({re.escape(path.parts[0]) for path in FILES if len(path.parts) > 1}))
     for path in re.findall(rf"(?<![\w/.:-])(?:{tops})/[\w./*{{}}<>…-]*\w", text):
-        if path not in PLACES and not PLACEHOLDER.search(path) and not NO_PATH.search(path):
+        if path not in places() and not PLACEHOLDER.search(path) and not NO_PATH.search(path):
             yield path
 
 
 def wrong_names(name: str, text: str) -> Iterator[str]:
     """Names between backticks, alone or before `=`, that stand in no code."""
-    for span in re.findall(r"(?<!`)`([^`\n]+)`(?!`)", text) if name.endswith(".md") else ():
+    for span in re.findall(r"(?<!`)`([^`\n]+)`(?!`)", text):
         match = re.fullmatch(r"((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)(?:\(\)| ?= ?.*)?", span)
         for word in re.findall(r"\w+", match[1]) if match and not PLACEHOLDER.search(span) else ():
-            if not {word, f"_{word}"} & (WORDS | EXTERNAL):
+            if word not in EXTERNAL and not {word, f"_{word}"} & words_of_code():
                 yield span
 
 
@@ -175,18 +181,24 @@ def wrong_settings(name: str, text: str) -> Iterator[str]:
         yield from {*re.findall(r"(?<!\S)([a-z_]+)=", line)} - {*Config.model_fields, "key"}
 
 
-CODE = {".py", ".toml", ".c", ".h", ".js", ".mjs", ".rs", ".html", ".ipynb", ".yml", ".json"}
-WORDS = {word for path in FILES for part in path.parts for word in (part, Path(part).stem)}
-for path in FILES:
-    if path.suffix in CODE and path.name != Path(__file__).name:
-        WORDS.update(re.findall(r"\w+", (ROOT / path).read_text(encoding="utf-8")))
+@cache
+def words_of_code() -> set[str]:
+    """Every word of code, without docstrings and comments in Python."""
+    kinds = {".toml", ".c", ".h", ".js", ".mjs", ".rs", ".html", ".ipynb", ".yml", ".json"}
+    found = {word for path in FILES for part in path.parts for word in (part, Path(part).stem)}
+    for path in FILES:
+        if path.suffix == ".py" and path.name != Path(__file__).name:
+            found.update(re.findall(r"\w+", " ".join(code_without_docstrings(ROOT / path))))
+        elif path.suffix in kinds:
+            found.update(re.findall(r"\w+", (ROOT / path).read_text(encoding="utf-8")))
+    return found
 
 
 @pytest.mark.skipif(not FILES, reason="not a checkout of git, which says what belongs to it")
 @pytest.mark.parametrize("wrong", [wrong_options, wrong_paths, wrong_names, wrong_settings])
 def test_what_is_named_exists(wrong: Callable[[str, str], Iterator[str]]) -> None:
-    assert len(TEXTS) > 200
-    found = [f"{name}: {what}" for name, text in TEXTS.items() for what in wrong(name, text)]
+    found = [f"{name}: {what}" for name, text in texts().items() for what in wrong(name, text)]
+    assert len(texts()) > 200
     assert not found, "\n".join(found)
 
 

@@ -1,4 +1,4 @@
-"""Turns alternate strictly: each seat lays one of its five cards, and the higher of two scores a point."""
+"""Turns alternate strictly: each seat lays one of its five cards, and the higher of two scores its number."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from card_envs.game import Cards, State
 from tests import shapes
 from tests.shapes import declare, end, knows, layout, places, show, write_move
 
-NUM_SEATS, PACK_SIZE, WORST_SCORE = 2, 12, -5.0
+NUM_SEATS, PACK_SIZE, WORST_SCORE = 2, 12, -50.0
 MOVES = tuple(str(place) for place in range(10))
 STATE, OBS_FIELDS, FULL_FIELDS = layout(NUM_SEATS, PACK_SIZE, 10, len(MOVES))
 
@@ -35,7 +35,7 @@ def play(state: State, action: int) -> None:
     show(state, action, action + 1, 1 - seat)
     if seat == 1:
         led = int(state.moves[int(state.num_moves) - 2]) - 1
-        state.scores[1 if state.pack[action] > state.pack[led] else 0] += 1
+        state.scores[1 if state.pack[action] > state.pack[led] else 0] += max(state.pack[action], state.pack[led]) + 1
     state.seat = 1 - seat
     if state.num_moves == 10:
         end(state)
@@ -62,7 +62,7 @@ class Referee(shapes.Referee):
     def move(self, move: str) -> None:
         if self.seat == 1:
             led, answer = (self.pack[int(move)] for move in self.played[-2:])
-            self.scores[int(answer > led)] += 1
+            self.scores[int(answer > led)] += max(answer, led)
         self.seat = 1 - self.seat
         if len(self.played) == 10:
             self.finish()

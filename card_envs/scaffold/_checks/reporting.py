@@ -39,7 +39,7 @@ class Events:
             self.write("ended", report.nodeid, Finding(ROOT, 1, ""))
         elif report.when == "call" and report.passed and "PYTEST_XDIST_WORKER" not in os.environ:
             self.write("passed", report.nodeid, Finding(ROOT, 1, ""))
-        elif report.skipped and "PYTEST_XDIST_WORKER" not in os.environ:
+        elif isinstance(report.longrepr, tuple) and "PYTEST_XDIST_WORKER" not in os.environ:  # is skipped, and why
             self.write("skipped", report.nodeid, Finding(ROOT, 1, str(report.longrepr[2]).removeprefix("Skipped: ")))
 
     def pytest_sessionfinish(self) -> None:
