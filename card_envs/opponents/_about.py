@@ -78,10 +78,10 @@ def _describe_kind(policy: Policy) -> str:
             return "plays at random"
         case ScriptedPolicy():
             return "plays by simple rules"
-        case SearchPolicy(seconds=None, worlds=worlds):
-            return f"searches {worlds:,} possible worlds"
-        case SearchPolicy(seconds=seconds):
+        case SearchPolicy(seconds=int() | float() as seconds):
             return f"searches for {1000 * seconds:g} ms"
+        case SearchPolicy(worlds=worlds):
+            return f"searches {worlds:,} possible worlds"
         case NTuplePolicy():
             return "looks up what it has learned"
         case TrainedPolicy():
