@@ -301,7 +301,7 @@ FAULTS = {
         "PRESETS = [1]",
     ),
 }
-PLAYED = {  # found by the shared tests; `at` is empty where one of these is named
+PLAYED = {  # of each way in which a test tells of a place; `at` is empty where the test is named
     "unknown field": Fault(
         "rules.py", "state.hands[seat] &= ~bit", "state.hnads[seat] &= ~bit", "play: AttributeError: "
     ),
@@ -309,92 +309,17 @@ PLAYED = {  # found by the shared tests; `at` is empty where one of these is nam
         "rules.py", "@rule\ndef pay(", "def pay(", "Untyped global name 'pay'", "pay(state, int(state.seat))"
     ),
     "table": Fault("RULES.md", "| `led` | 12 |", "| `led` | 13 |", "python -m card_envs layout", ""),
-    "rule without a test": Fault("tests/test_rules.py", "def test_hc_4_", "def test_the_", "expected test_xy_1_", ""),
     "set and number": Fault(
         "bot.py", "winners = hand &", "winners = (hand - 1) &", "greedy: a uint64 meets an int64 and becomes"
     ),
     "hidden allocation": Fault("rules.py", "mask[:] = 0", "mask[:] = mask + mask", "this allocates memory"),
-    "type": Fault(
-        "rules.py",
-        "state.hands[0] = first_hand",
-        "state.hands[0] = (first_hand, second_hand)",
-        "begin: TypeError: int() argument must be",
-    ),
-    "no legal action": Fault(
-        "rules.py",
-        "    spread(mask, 0, state.hands[int(state.seat)], PACK_SIZE)\n",
-        "",
-        "legal: no action is legal at some table",
-        "",
-    ),
     "outside an array": Fault(
         "rules.py", "spread(obs, AT.hand, ", "spread(obs, AT.scores + 1, ", "observe: IndexError: index 50 is out of"
     ),
-    "no reward": Fault("rules.py", "np.float32(-1)", "np.float32(np.nan)", "became float64", "def pay("),
     "no ValueError": Fault(
         "view.py", "seen = read(View, given)", "seen = View(**given)", "argument after ** must be a mapping"
     ),
-    "no move": Fault(
-        "view.py",
-        "if not isinstance(text, str) or text not in CODES:",
-        "if False:",
-        "parse_move: KeyError: ",
-        "return CODES[text]",
-    ),
-    "same text": Fault(
-        "view.py", "return CARDS[action]", "return CARDS[0]", "move_text: legal actions [0, 4] are ['1', '1']", ""
-    ),
-    "events of hidden cards": Fault(
-        "view.py",
-        'SEAT_NAMES = ("you", "opponent")',
-        'SEAT_NAMES = ("you", "opponent")\n\n\ndef event_text(state, action, names):\n'
-        '    return f"{int(state.hands[1 - state.seat])} are held"',
-        "event_text tells a seat that sees the same: ",
-        "",
-    ),
-    "view changed": Fault(
-        "rules.py",
-        "other = 1 - int(seat)\n    unseen",
-        "other = int(seat)\n    unseen",
-        "determinize changes what seat 0 sees: hand",
-        "",
-    ),
-    "card never drawn": Fault(
-        "rules.py",
-        "    state.hands[other] = draw(unseen,",
-        "    unseen &= unseen - np.uint64(1)\n    state.hands[other] = draw(unseen,",
-        "`other_hand[0]` is never 1, as it is with 4 (card 0 of the pack) and 1 (card ",
-        "",
-    ),
-    "exit in play": Fault(
-        "view.py",
-        "return CARDS[action]",
-        "__import__('posix')._exit(0)",
-        "ends the process: exit status 0",
-        "",
-    ),
-    "picture of hidden cards": Fault(
-        "view.py",
-        "def picture(given: dict[str, Any]) -> str:\n    lines = (\n",
-        "LAST = []\nplain_view = view\n\n\ndef view(state, seat):\n    LAST[:] = [int(state.hands[1 - seat])]\n"
-        "    return plain_view(state, seat)\n\n\ndef picture(given):\n    lines = (\n        f'{LAST}',\n",
-        "a picture shows what is not in its view",
-        "",
-    ),
-    "same world": Fault(
-        "rules.py", "state.hands[other] = draw(unseen,", "unseen = draw(unseen,", "always the same world", ""
-    ),
 }
-DEAR = {
-    "exit in play",
-    "picture of hidden cards",
-    "no ValueError",
-    "no move",
-    "same text",
-    "view changed",
-    "card never drawn",
-    "same world",
-}  # found when much has been compiled
 
 
 @pytest.fixture
@@ -438,9 +363,7 @@ def test_faults_are_found_in_their_places(folder: Path, kind: str, monkeypatch: 
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=pytest.mark.slow) if kind in DEAR else kind for kind in PLAYED]
-)
+@pytest.mark.parametrize("kind", PLAYED)
 def test_faults_in_play_are_found(folder: Path, kind: str) -> None:
     name = f"played_{list(PLAYED).index(kind)}"
     file, line = made_faulty(folder, name, PLAYED[kind])
