@@ -24,6 +24,7 @@ from card_envs.games import GAMES
 from card_envs.opponents import opponent_names
 from card_envs.opponents._about import comparisons, figures_of
 from card_envs.opponents._levels import levels
+from card_envs.options import describe_options
 from tests.test_imports import code_without_docstrings
 from training.config import Config
 
@@ -122,6 +123,7 @@ EXTERNAL = {  # names of other libraries and of what programs write, which no co
     "seconds_updating", "back_alley_v1", "_v1", "nohup", "fixed_size_list", "serialize_game_and_state", "embedding_bag",
     "GymEnv", "RSNorm",
 }  # fmt: skip
+KEY = re.compile(r"(?<![\w.-])([a-z_]{3,})=(?=[\w\[\"'{])")
 NO_PATH = re.compile(r"^js/built|^card_envs/native|-v\d$|_$")  # what is built, ids of environments, parts of a text
 PLACEHOLDER = re.compile(r"GAME|NAME|TARGET|my_game|FOLDER|[<*{…]")
 TRACKED = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True).stdout.split()
@@ -176,9 +178,11 @@ def wrong_names(name: str, text: str) -> Iterator[str]:
 
 
 def wrong_settings(name: str, text: str) -> Iterator[str]:
-    """Settings that a line gives to training which it does not have."""
-    for line in re.findall(r"(?:training\.train|card_envs train) (.*)", text):
-        yield from {*re.findall(r"(?<!\S)([a-z_]+)=", line)} - {*Config.model_fields, "key"}
+    """Settings that training does not have: in a line that calls it, and in what its own code and files say."""
+    keys = {key for line in re.findall(r"(?:training\.train|card_envs train) (.*)", text) for key in KEY.findall(line)}
+    if re.match(r"(training|configs)/.*\.(py|toml)$", name):
+        keys.update(KEY.findall(text))
+    yield from keys - {"key", *Config.model_fields}.union(*(describe_options(game.options) for game in GAMES.values()))
 
 
 @cache
