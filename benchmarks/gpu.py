@@ -3,8 +3,6 @@
 Needs the extra `gpu` and `pip install pgx 'jax[cuda13]'`. Random legal actions; observations and masks are written, and
 ended episodes dealt again. `--write` stores the figures in docs/gpu.json, from which `python docs/figures.py` makes the
 table of docs/speed.md.
-
-`--profile CONFIG [key=value …]` measures an iteration of training instead, without pgx: see `gpu_profile.py`.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # else JAX take
 
 import numpy as np
 
-from benchmarks.measuring import short
+from benchmarks import short
 from card_envs import GAMES
 from card_envs._bench import gpu_steps, gpu_tables
 from card_envs._console import errors_in_words
@@ -35,7 +33,7 @@ PGX = ("leduc_holdem", "bridge_bidding", "sparrow_mahjong")
 STEPS = 100  # of pgx in one scan
 ROUNDS = 3
 
-MISSING = {name: f"this needs {name}: pip install pgx 'jax[cuda13]'; --profile does without" for name in ("jax", "pgx")}
+MISSING = {name: f"this needs {name}: pip install pgx 'jax[cuda13]'" for name in ("jax", "pgx")}
 MISSING |= {name: f"this needs {name}: pip install 'card_envs[gpu]'" for name in ("torch", "numba_cuda")}
 
 Work = Callable[[], int]  # does something and waits for it; returns how many decisions that were
@@ -112,20 +110,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3.0, help="of each environment and size (default 3)")
     parser.add_argument("--tables", type=int, nargs="+", default=(1 << 16, 1 << 20), help="default: 65536 1048576")
     parser.add_argument("--write", action="store_true", help="put the figures into docs/gpu.json")
-    profile = "an iteration of training instead: a file or name of settings, and key=value for others"
-    parser.add_argument("--profile", nargs="+", metavar=("CONFIG", "KEY=VALUE"), help=profile)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="of --profile: write the figures there as well")
     arguments = parser.parse_args()
-    if arguments.profile:
-        from benchmarks.gpu_profile import profiled, show
-
-        found = profiled(Path(arguments.profile[0]), arguments.profile[1:])
-        show(found)
-        if arguments.json:
-            write_json(arguments.json, found)
-        return
-    if arguments.json:
-        parser.error("--json is for --profile; --write stores other figures")
     import jax
     import torch
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import multiprocessing
+import os
 import resource
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -20,7 +21,9 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measuring import Row, Work, in_turns, processor, short, timed
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # one core each; before NumPy or torch is imported
+
+from benchmarks import Row, Work, in_turns, processor, short, timed
 from card_envs import GAMES, Game, get_game
 from card_envs._files import read_json, write_json
 from card_envs._processes import begin_worker

@@ -518,7 +518,7 @@ def serve(
         bool, typer.Option("--allow-deals", help="accept seeds and custom deals, which tell a client every card")
     ] = False,
     seconds: Annotated[float, typer.Option(min=0.01, help="most thinking time of an opponent per move")] = 2.0,
-    layout_tables: Annotated[int, typer.Option(min=1, help="most tables kept")] = 10_000,
+    tables: Annotated[int, typer.Option(min=1, help="most tables kept")] = 10_000,
     idle_hours: Annotated[float, typer.Option(min=0.01, help="hours after which an unused table is deleted")] = 24.0,
     searches: Annotated[int | None, typer.Option(min=1, help="search threads; default: one per core")] = None,
     origin: Annotated[
@@ -544,7 +544,7 @@ def serve(
         command.serve_model(source, target, game or [], opponent or [], seconds)
         return
     threads = {} if searches is None else {"searches": searches}
-    limits = Limits(tables=layout_tables, idle_hours=idle_hours, seconds=seconds, **threads)
+    limits = Limits(tables=tables, idle_hours=idle_hours, seconds=seconds, **threads)
     if stdio:
         command.serve_parent(source, target, folder, game or [], opponent or [], limits, allow_deals)
         return
@@ -752,14 +752,11 @@ def new_game(
     name: Annotated[str, typer.Argument(help="name in code and files: lower case, words joined by _")],
     title: Annotated[str, typer.Option(help="title for people; default: the name in title case")] = "",
     folder: Annotated[Path | None, typer.Option(help="make an installable package in this folder")] = None,
-    template: Annotated[
-        str, typer.Option(help="high_card: tricks; last_card: two packs, a stock, turns of several moves")
-    ] = "high_card",
 ) -> None:
     """Make a new game from a small working template."""
     from card_envs.scaffold._new_game import new_game, next_steps, plan
 
-    game = plan(name, title, folder, template)
+    game = plan(name, title, folder)
     for file in new_game(game):
         say(str(file))
     console.print("next:")
@@ -823,26 +820,28 @@ def build(
 def check(name: Annotated[str, typer.Argument(help="a game, or a package that has GAME: its.package")]) -> None:
     """Check a game and list its faults, with file and line.
 
-    Exit status: 0, all right; 1, there are faults; 3, the sources are fine, but the tests of all games are not here.
+    Exit status: 0, all right; 1, there are faults; 3, nothing is wrong, but the tests of all games are not here.
     """
     from card_envs.scaffold._check import check
 
     began = time.perf_counter()
     with console.status("") as status:
-        findings, num_tests = check(name, lambda title: status.update(f"tests of {title}"))
-    for finding in findings:
+        report = check(name, lambda title: status.update(f"tests of {title}"))
+    for finding in report.findings:
         say(str(finding))
-    if findings:
-        number = "1 problem" if len(findings) == 1 else f"{len(findings)} problems"
+    if report.findings:
+        number = "1 problem" if len(report.findings) == 1 else f"{len(report.findings)} problems"
         console.print(f"{name}: {number}; later checks were skipped")
         raise typer.Exit(1)
-    if not num_tests:
-        console.print(f"{name}: only the sources were inspected, and no fault was found; nothing was played")
+    if not report.num_tests:
+        console.print(f"{name}: only the declarations were inspected, and no fault was found; nothing was played")
         console.print(
             "the tests of all games need a checkout of card_envs: run this command there, after `make .venv/dev`"
         )
         raise typer.Exit(3)
-    console.print(f"{name}: all right, {num_tests} tests, {time.perf_counter() - began:.0f} s")
+    for reason, number_of_tests in report.skipped.most_common():
+        say(f"skipped {number_of_tests}: {reason}")
+    console.print(f"{name}: all right, {report.num_tests} tests, {time.perf_counter() - began:.0f} s")
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ from typing import Any
 from card_envs import GAMES, Game
 from card_envs.compare._report import duration
 from card_envs.opponents import opponent_names
+from card_envs.opponents._about import figures_of as measured_strength
 from card_envs.opponents._levels import levels
 
 ROOT = Path(__file__).parents[1]
@@ -31,7 +32,7 @@ HEAD_TO_HEAD = (
     ("strong", "search:64", ("steps", "ladder", "front")),
     ("strong", "small", ("steps", "ladder", "front")),
     ("search:64", "small", ("steps", "ladder", "front")),
-    ("small", "greedy", ("ladder", "front")),
+    ("small", "greedy", ("front",)),
 )
 FRONT_PAGE = ("random playouts, M/s", "BatchEnv.step, 1,024 tables, M/s", "AEC last + step, k/s")  # rows of `bench`
 FRONT_TABLES = 1 << 16  # of the row from a GPU
@@ -152,37 +153,32 @@ def is_strong(game: Game, name: str) -> bool:
     return game.presets[name] == game.presets["strong"]
 
 
-def result(found: Figures, policy: Figures) -> str:
-    """Its points over `greedy`, or the share of deals it won."""
-    if "rating" in policy:
-        return spread(over(found, policy["name"], "greedy"), form="+.1f") if policy["name"] != "greedy" else "0"
-    return spread(policy["win_share"], 100, ".1f", " %")
-
-
 def summary() -> str:
-    """Return a table of all games: points over `greedy`, or deals won in a solitaire.
+    """Return a table of all games: points over `greedy`, or deals won in a solitaire, as the command `games` has them.
 
     Raises ValueError where the players of a game did not play the same deals.
     """
     games = measured_games()
-    head, counts, cells = [""], [], []
+    head, counts = [""], []
     for game in games:
         found = comparison(game, "front")
-        results = {one["name"]: result(found, one) for one in found["policies"]}
-        results["champion"] = results["strong"]
         if not is_strong(game, "champion"):
             best = comparison(game, "champion")
             if any(found[key] != best[key] for key in ("options", "seed", "pairs")):
                 raise ValueError(f"{game.name}: `front` and `champion` are not of the same deals")
-            results |= {one["name"]: result(best, one) for one in best["policies"]}
-        cells.append(results)
         head.append(f"{game.title}: " + ("deals won" if game.is_solitaire else "points per deal"))
         options = "".join(f" with `{name}={value}`" for name, value in found["options"].items())
         counts.append(
             f"{game.title}{options}: {found['pairs']:,} {'deals' if game.is_solitaire else 'mirrored pairs'}."
         )
-    body = [[f"`{name}`", *(column[name] for column in cells)] for name in FRONT_PLAYERS]
-    return rows(head, body) + "\n" + fill(" ".join(counts), 120) + "\n"
+    body = []
+    for name in FRONT_PLAYERS:
+        meant = [(game, "strong" if name == "champion" and is_strong(game, name) else name) for game in games]
+        found = [measured_strength(player, game) for game, player in meant]
+        times = sorted(time for *_, time in found if time is not None)
+        span = f"{duration(times[0])} to {duration(times[-1])}"
+        body.append([f"`{name}`", *(figure or "0" for _, figure, _ in found), span])
+    return rows([*head, "a move"], body) + "\n" + fill(" ".join(counts), 120) + "\n"
 
 
 def speed(labels: tuple[str, ...] = ()) -> str:

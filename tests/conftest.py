@@ -339,6 +339,23 @@ def rules_of(game: Game) -> CompiledRules:
     return CompiledRules(*(specialize(getattr(kernels, f"{name}_table"), game) for name in CompiledRules._fields))
 
 
+@cache
+def fewest_moves(game: Game) -> int:
+    """The moves of the shortest of some episodes, with `short_options`."""
+    env = CardEnv(game, **short_options(game))
+    lengths = []
+    for seed in range(64):
+        env.reset(seed=seed)
+        lengths.append(len(play_randomly(env, seed).record().moves))
+    return min(lengths)
+
+
+def need_moves(game: Game, number: int) -> None:
+    """Skip a test of what comes before the last of that many moves, where an episode may have fewer."""
+    if fewest_moves(game) < number:
+        pytest.skip(f"an episode may be over after {fewest_moves(game)} moves")
+
+
 def random_moves(game: Game, states: NDArray[Any], streams: NDArray[np.uint64]) -> NDArray[np.int32]:
     """[n] what `random_move` draws; the streams [n] move on."""
     moves = np.zeros(len(states), np.int32)

@@ -273,7 +273,8 @@ def test_brief_shows_the_first_table(game: Game) -> None:
     words = ("compare", game.name, "greedy", "trivial", "--pairs", 30, *options)
     (_, whole_output), (code, brief) = run(*words), run(*words, "--brief")
     assert code == 0 and "greedy" in brief and "win share" in brief and "pairs needed" not in brief
-    assert len(brief.splitlines()) < len(whole_output.splitlines()) / 2
+    tables = 2 if game.view.RATES else 1  # a table of them besides that of the pairings
+    assert tables * len(brief.splitlines()) < len(whole_output.splitlines())
 
 
 def test_infinite_bounds_in_words() -> None:
@@ -398,7 +399,7 @@ def test_survey(game: Game) -> None:
     options = short_options(game)
     policy = load_opponent("random", game)
     found = survey(game, policy, 60, seed=1, options=options)
-    assert found.decisions.low <= found.decisions.mean <= found.decisions.high and found.decisions.mean > 1
+    assert found.decisions.low <= found.decisions.mean <= found.decisions.high and found.decisions.mean >= 1
     assert sum(share.mean for share in found.endings.values()) == pytest.approx(1) and "" not in found.endings
     assert (found.first_side_wins is None) == game.is_solitaire
     again = survey(game, policy, 60, seed=1, options=options)
@@ -519,6 +520,8 @@ def test_a_partner_sits_beside_each(game: Game) -> None:
 def test_tallies_are_what_replayed_games_show(game: Game, tmp_path: Path) -> None:
     from card_envs.compare._records import save_records
 
+    if not game.view.RATES:
+        pytest.skip("comparisons show no statistics of it")
     recount = facts_of(game).recount
     contest = Contest(game, ("greedy", "random"), 7, tuple(short_options(game).items()))
     save_records(contest, 1024, 32, tmp_path)  # the first 32 pairs
@@ -809,7 +812,7 @@ def test_wrong_words_end_in_one_line(
 def test_survey_command(game: Game, tmp_path: Path) -> None:
     options = [word for name, value in short_options(game).items() for word in ("-o", f"{name}={json.dumps(value)}")]
     code, output = run("survey", game.name, "--episodes", 20, "--json", tmp_path / "s.json", *options)
-    assert code == 0 and "decisions an episode" in output
+    assert code == 0 and "decisions an" in output  # in a narrow column, "episode" is below it
     figures = json.loads((tmp_path / "s.json").read_text())
     assert list(figures["players"]) == ["random", "trivial", "greedy"] and figures["options"] == short_options(game)
     for player in figures["players"].values():

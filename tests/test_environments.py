@@ -25,7 +25,7 @@ from card_envs.envs._replay import verify
 from card_envs.envs.aec import CardEnv
 from card_envs.envs.single_agent import SingleSeatEnv
 from card_envs.game import Game
-from tests.conftest import field_bytes, option_sets, play_randomly, short_options
+from tests.conftest import fewest_moves, field_bytes, option_sets, play_randomly, short_options
 
 
 def gymnasium_id(game: Game) -> str:
@@ -75,7 +75,8 @@ def test_pettingzoo_conformance(game: Game, recwarn: pytest.WarningsRecorder) ->
         seed_test(lambda: CardEnv(game), num_cycles=60)
         render_test(lambda **arguments: CardEnv(game, **arguments))
     said = {str(warning.message) for warning in recwarn if issubclass(warning.category, UserWarning)}
-    assert said <= set(MASKED)
+    nothing_known = not fresh(game).observe("player_0")["observation"].any()  # at first, as where all cards lie hidden
+    assert said <= {*MASKED, *(["Observation numpy array is all zeros."] if nothing_known else [])}
 
 
 def test_pettingzoo_make(game: Game) -> None:
@@ -262,7 +263,8 @@ def test_whoever_moves_again_stays_selected(game: Game) -> None:
             if not env.outcome()["over"]:
                 assert env.agent_selection == f"player_{env.states['seat'][0]}"
                 again += env.agent_selection == mover
-    assert again > 0  # every game here has turns of several moves, or a winner who leads on
+    if again == 0:
+        pytest.skip("its turns alternate strictly")
 
 
 def test_everything_works_after_the_end(game: Game) -> None:
@@ -425,7 +427,7 @@ def test_minari_records_infos(game: Game, tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_an_illegal_move_can_be_an_error(game: Game) -> None:
     env = fresh(game, illegal_move="raise")
-    play_randomly(env, 6, moves=game.rules.NUM_SEATS + 1)
+    play_randomly(env, 6, moves=min(game.rules.NUM_SEATS + 1, fewest_moves(game) - 1))
     before = snapshot(env)
     legal = env.legal_moves()
     for action in illegal_actions(env):
@@ -623,7 +625,7 @@ def test_what_is_written_into_the_state_counts_at_once(game: Game, early: bool, 
     env = CardEnv(game, illegal_move="raise", **short_options(game))
     env.reset(seed=3)
     states = env.states if early else None
-    played_on(env, 2)
+    played_on(env, min(2, fewest_moves(game) - 1))
     twin, saved = env.clone(), env.states.copy()
     if not early:
         env._lent = False  # as if nobody had asked yet

@@ -62,8 +62,11 @@ MUTANTS = list(mutants())
 
 def test_mutants_apply(game: Game, tmp_path: Path) -> None:
     """The text that each replaces is in its file once, in a copy under another name."""
+    described = [case.values[1] for case in MUTANTS if case.values[0] is game]
+    if not described:
+        pytest.skip("no mutants of it are described, in mutants.py beside its tests")
     folder = tmp_path / copied(game, tmp_path)
-    for _, mutant in (case.values for case in MUTANTS if case.values[0] is game):
+    for mutant in described:
         count = (folder / mutant.file).read_text().count(mutant.old)
         assert mutant is AS_IT_IS or count == 1, f"{mutant.name}: {mutant.old!r} is there {count} times"
 

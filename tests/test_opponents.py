@@ -95,6 +95,15 @@ def test_what_a_name_stands_for_is_what_is_loaded(game: Game) -> None:
         assert kind and about(load_opponent(name, game)).startswith(kind)
 
 
+def test_what_bounds_a_search_is_said() -> None:
+    """Its time, if it has one: no number that stands for no bound."""
+    for seconds, what in ((1, "1000 ms"), (0.002, "2 ms")):
+        search = SearchPolicy(HIGH_CARD, seconds=seconds)
+        assert about(Opponent("its", HIGH_CARD, search)) == f"searches for {what}"
+        assert f"seconds={seconds}" in repr(search) and "worlds" not in repr(search)
+    assert about(Opponent("its", HIGH_CARD, SearchPolicy(HIGH_CARD, 64))) == "searches 64 possible worlds"
+
+
 def test_levels_for_people(game: Game) -> None:
     """No player is there twice; a game whose strength was measured says of each level how strong it is."""
     found = levels(game, opponent_names(game))

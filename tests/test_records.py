@@ -16,7 +16,7 @@ import card_envs
 from card_envs import GameRecord, replay, verify
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
-from tests.conftest import option_sets, play_randomly, short_options
+from tests.conftest import need_moves, option_sets, play_randomly, short_options
 
 
 def finished(game: Game, seed: int = 1) -> GameRecord:
@@ -125,6 +125,8 @@ def test_tampering_is_found(game: Game) -> None:
     for values in tampered:
         with pytest.raises(ValueError):  # noqa: PT011
             verify(changed(record, **values))
+    if len(record.moves) < 2:
+        return  # there is nothing to swap
     refused = 0
     rng = random.Random(2)
     for _ in range(20):
@@ -139,6 +141,7 @@ def test_tampering_is_found(game: Game) -> None:
 
 
 def test_a_move_that_is_illegal_is_named(game: Game) -> None:
+    need_moves(game, 2)
     record = finished(game)
     env = replay(record, 1)
     every = {env.move_text(action) for action in range(game.rules.NUM_ACTIONS)}
@@ -151,6 +154,7 @@ def test_a_move_that_is_illegal_is_named(game: Game) -> None:
 
 def test_records_of_illegal_ends(game: Game) -> None:
     """The illegal move is not among the moves; the outcome tells."""
+    need_moves(game, 3)
     env = CardEnv(game, **short_options(game))
     env.reset(seed=3)
     play_randomly(env, 3, moves=2)

@@ -6,14 +6,18 @@ applied: `pytest tests/test_referee.py -m slow -n auto -rP`.
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
+import sys
 from collections import Counter
 
 import pytest
 
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
-from card_envs.testing.referee import facts_of, play_episode
+from card_envs.scaffold.high_card import GAME as TEMPLATE
+from card_envs.testing.referee import facts_of, play_episode, referee_of
 
 CHUNKS = 8  # of the long version, for pytest-xdist
 
@@ -22,6 +26,23 @@ def report(title: str, fired: Counter[str]) -> None:
     print(f"\n{title}: how often each rule applied")
     for name in sorted(fired, key=lambda name: [part.zfill(3) for part in re.split(r"(\d+)", name)]):
         print(f"{fired[name]:10}  {name}")
+
+
+def code_of(game: Game) -> str:
+    """The code of a game's referee, without docstrings, comments and the letters of rule numbers."""
+    source = inspect.getsource(sys.modules[referee_of(game).Referee.__module__])
+    tree = ast.parse(re.sub(r"\b[A-Z]{2}-(?=\d)", "", source))
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:]
+    return ast.dump(tree)
+
+
+def test_the_referee_is_the_games_own(game: Game) -> None:
+    if TEMPLATE.name in game.name:
+        pytest.skip("the template or a mutant of it, whose referee others replace")
+    how = "write it from RULES.md alone, as card_envs/testing/referee.py says"
+    assert code_of(game) != code_of(TEMPLATE), f"this is still the template's referee: {how}"
 
 
 @pytest.mark.parametrize("player", ["random", "greedy", "trivial"])

@@ -180,7 +180,10 @@ def mid_deal(game: Game, number: int = TABLES) -> MidDeal:
             log_ways[i] += np.log(ways)
             rules.play(states, i, actions[i][-1])
     seats = (np.arange(number) // len(sets) % game.rules.NUM_SEATS).astype(np.int8)
-    return MidDeal(before, states, actions, log_ways, seats).at(np.flatnonzero(~states["needs_deal"]))
+    kept = np.flatnonzero(~states["needs_deal"])
+    if not len(kept):
+        pytest.skip("every deal is over after a move")
+    return MidDeal(before, states, actions, log_ways, seats).at(kept)
 
 
 def packs_of(game: Game, states: NDArray[Any]) -> list[NDArray[np.int8]]:
@@ -432,7 +435,9 @@ def test_every_unseen_card_reaches_every_place(game: Game) -> None:
     tables = mid_deal(game)
     rng = np.random.default_rng(135)
     swaps = 0
-    for i in rng.choice(len(tables.states), 8, False):
+    for number, i in enumerate(rng.permutation(len(tables.states))):
+        if number >= 8 and swaps > 100:  # of few cards there are few swaps at a table
+            break
         table = tables.at(np.array([i]))
         found, packs = found_worlds(game, table, 10_000, rng)
         drawn = drawn_worlds(game, table, DRAWS, int(i))

@@ -30,5 +30,5 @@ def drawings(games: Sequence[Game]) -> dict[str, Any]:
 
 
 def drawings_module(games: Sequence[Game]) -> str:
-    """Return the text of `js/draw/shapes.js`, a module of them."""
+    """Return the text of `js/built/wasm32/shapes.js`, a module of them."""
     return f"export default {json.dumps(drawings(games), separators=(',', ':'))};\n"

@@ -78,7 +78,7 @@ def _describe_kind(policy: Policy) -> str:
             return "plays at random"
         case ScriptedPolicy():
             return "plays by simple rules"
-        case SearchPolicy(seconds=float() as seconds):
+        case SearchPolicy(seconds=int() | float() as seconds):
             return f"searches for {1000 * seconds:g} ms"
         case SearchPolicy(worlds=worlds):
             return f"searches {worlds:,} possible worlds"

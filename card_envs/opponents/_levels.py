@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
@@ -21,7 +21,7 @@ class Level(NamedTuple):
     Attributes:
         name: for people: "medium".
         player: the name of the opponent that plays at it.
-        strength: as it was measured: "beats easy in 88 of 100 games"; in a solitaire "wins 21 of 100 games"; empty if
+        strength: as it was measured: "beats easy in 88 of 100 games"; in a solitaire "wins 17 of 100 games"; empty if
             it was not measured.
     """
 
@@ -36,7 +36,7 @@ def levels(game: Game, offered: Collection[str], measured: Sequence[Figures] | N
     Args:
         game: whose usual players they are; `presets` name them.
         offered: names of the opponents to choose from.
-        measured: results of `compare`; None: those that are stored.
+        measured: results of `compare`, those that count most last; None: those that are stored.
     """
     figures = comparisons(game) if measured is None else measured
     by_default = [one for one in figures if not one.get("options")]
@@ -51,26 +51,24 @@ def levels(game: Game, offered: Collection[str], measured: Sequence[Figures] | N
 
 
 def _alone(player: str, figures: Sequence[Figures]) -> str:
-    """Return how often a player wins a solitaire, in words."""
-    found = _largest(figures, "policies", lambda one: one["name"] == player)
-    return f"wins {_of_hundred(found['win_share']['mean'])}" if found else ""
+    """Return how often a player wins a solitaire, in words: the figure that `figures_of` shows."""
+    shares = [one["win_share"]["mean"] for part in figures for one in part["policies"] if one["name"] == player]
+    return f"wins {_of_hundred(shares[-1])}" if shares else ""
 
 
 def _over(before: Level | None, player: str, figures: Sequence[Figures]) -> str:
     """Return how often a player beats that of the level before, in words."""
     if before is None:
         return ""
-    pair = _largest(figures, "pairings", lambda one: {one["first"], one["second"]} == {before.player, player})
-    if pair is None:
+    both = {before.player, player}
+    met = [
+        (one["pairs"], pair) for one in figures for pair in one["pairings"] if {pair["first"], pair["second"]} == both
+    ]
+    if not met:
         return ""
+    pair = max(met, key=itemgetter(0))[1]  # of the comparison with the most pairs
     share = pair["win_share"]["mean"]  # of the first
     return f"beats {before.name} in {_of_hundred(share if pair['first'] == player else 1 - share)}"
-
-
-def _largest(figures: Sequence[Figures], part: str, fits: Callable[[Figures], bool]) -> Figures | None:
-    """Return what fits in the comparison with the most pairs, if there is one."""
-    found = [(one["pairs"], entry) for one in figures for entry in one[part] if fits(entry)]
-    return max(found, key=itemgetter(0))[1] if found else None
 
 
 def _of_hundred(share: float) -> str:

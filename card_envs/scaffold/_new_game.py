@@ -1,4 +1,4 @@
-"""`python -m card_envs new-game`: a copy of a template with names replaced, in all places that a game has.
+"""`python -m card_envs new-game`: a copy of the template with names replaced, in all places that a game has.
 
 In a checkout of this repository, the game becomes a part of this package; elsewhere it becomes an installable package
 of its own, which `card_envs` finds by its entry point.
@@ -17,12 +17,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from card_envs.game import Game
 from card_envs.games import GAMES
-from card_envs.scaffold import high_card, last_card
-from card_envs.scaffold._checks.sources import checkout
+from card_envs.scaffold import high_card
+from card_envs.scaffold._checks.findings import checkout
+from card_envs.scaffold._checks.tested import SHARED
 
-TEMPLATES = {game.name: game for game in (high_card.GAME, last_card.GAME)}
+TEMPLATE = high_card.GAME
 LEFT_OUT = {"mutants.py"}  # edits of the template's rules
 GOLDEN = re.compile(r"^GOLDEN = .*$", re.MULTILINE)  # a hash of the template's rules
 NO_GOLDEN = "GOLDEN: dict[int, str] = {}  # once the rules are settled, tests/test_engine.py says what to write here"
@@ -84,7 +84,7 @@ After `pip install --editable .`, `python -m card_envs` (`games`, `play`, `compa
 The tests of every game, in a checkout of card_envs: `pytest {shared} --game {name}`.
 """
 
-SHARED_TESTS = " ".join(f"tests/test_{name}.py" for name in ("contract", "worlds", "referee", "engine", "layout"))
+SHARED_TESTS = " ".join(f"tests/test_{name}.py" for name in SHARED)
 
 
 class NewGame(NamedTuple):
@@ -96,12 +96,11 @@ class NewGame(NamedTuple):
     package: str
     tests: str  # package of its tests
     in_checkout: bool
-    template: Game = high_card.GAME
 
     def files(self) -> dict[Path, str]:
         """Return the texts of all new files."""
         files = {}
-        folder = Path(__file__).parent / self.template.name
+        folder = Path(__file__).parent / TEMPLATE.name
         for path in sorted([*folder.rglob("*.py"), *folder.rglob("*.md")]):
             part = path.relative_to(folder)
             if part.name in LEFT_OUT:
@@ -135,12 +134,12 @@ class NewGame(NamedTuple):
     def renamed(self, text: str) -> str:
         """Return a text of the template with the names of this game."""
         text = GOLDEN.sub(NO_GOLDEN, text)
-        old, new = rule_prefix(self.template.title), rule_prefix(self.title)
+        old, new = rule_prefix(TEMPLATE.title), rule_prefix(self.title)
         names = {
-            f"{self.template.package}.tests": self.tests,
-            self.template.package: self.package,
-            self.template.name: self.name,
-            self.template.title: self.title,
+            f"{TEMPLATE.package}.tests": self.tests,
+            TEMPLATE.package: self.package,
+            TEMPLATE.name: self.name,
+            TEMPLATE.title: self.title,
             f"{old}-": f"{new}-",
             f"test_{old.lower()}_": f"test_{new.lower()}_",
         }
@@ -173,23 +172,21 @@ def rule_prefix(title: str) -> str:
     return letters.upper()
 
 
-def plan(name: str, title: str = "", folder: Path | None = None, template: str = "high_card") -> NewGame:
-    """Return the names and paths of a new game. Raises ValueError for an unsuitable name or an unknown template."""
+def plan(name: str, title: str = "", folder: Path | None = None) -> NewGame:
+    """Return the names and paths of a new game. Raises ValueError for an unsuitable name."""
     title = title or name.replace("_", " ").title()
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or keyword.iskeyword(name):
         raise ValueError(f"name {name!r}: expected a Python name in lower case, words joined by _")
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9 -]*", title) or len(re.sub(r"[^A-Za-z]", "", title)) < 2:
         raise ValueError(f"title {title!r}: expected two or more letters; digits, spaces and - may follow")
-    if template not in TEMPLATES:
-        raise ValueError(f"template {template!r}: expected one of {', '.join(TEMPLATES)}")
-    for known in (*GAMES.values(), *TEMPLATES.values()):
+    for known in (*GAMES.values(), TEMPLATE):
         if name == known.name or title.replace(" ", "") == known.title.replace(" ", ""):
             raise ValueError(f"there is a game {known.name} ({known.title}) already, in {known.package}")
     root = checkout() if folder is None else None
     if root is not None:
-        game = NewGame(name, title, root, f"card_envs.games.{name}", f"tests.games.{name}", True, TEMPLATES[template])
+        game = NewGame(name, title, root, f"card_envs.games.{name}", f"tests.games.{name}", True)
     else:
-        game = NewGame(name, title, folder or Path(), name, f"{name}.tests", False, TEMPLATES[template])
+        game = NewGame(name, title, folder or Path(), name, f"{name}.tests", False)
     if (root is not None or not (game.root / name).exists()) and find_spec(game.package):
         raise ValueError(f"name {name!r}: there is a module {game.package} already")
     return game

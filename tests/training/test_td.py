@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from card_envs import load_opponent
 from card_envs.compiling import specialize
 from card_envs.game import Game
+from card_envs.games import GAMES
 from card_envs.opponents.networks.folder import load_card
 from tests.conftest import games_under_test
 from training import checkpoint
@@ -24,7 +25,8 @@ from training.run import Run
 from training.train import app
 
 PLANNING = [game for game in games_under_test() if game.planner is not None]
-SOONEST = PLANNING[-1]  # to compile; the others, whose planners `tests/test_ntuples.py` tests, learn by the same loop
+# To compile; the others, whose planners `tests/test_ntuples.py` tests, learn by the same loop.
+SOONEST = (PLANNING or [game for game in GAMES.values() if game.planner is not None])[-1]
 each_planner = pytest.mark.parametrize(
     "game", [pytest.param(game, id=game.name, marks=[] if game == SOONEST else pytest.mark.slow) for game in PLANNING]
 )

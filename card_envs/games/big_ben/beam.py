@@ -1,6 +1,6 @@
 """One layer of a beam search: all positions one move further, of which the best are kept.
 
-Positions are scored by tables of weights (`solver_weights.json`, fitted by `fit.py`).
+Positions are scored by tables of weights (`solver_weights.json`, fitted by `strength/fit_big_ben.py`).
 """
 
 from __future__ import annotations

@@ -178,7 +178,8 @@ class SearchPolicy(Policy):
         return ",".join([f"search:{budget}", *words])
 
     def __repr__(self) -> str:
-        made_of = ", ".join(f"{name}={value!r}" for name, value in self.settings.items() if value is not None)
+        settings = {name: value for name, value in self.settings.items() if value not in (None, UNLIMITED)}
+        made_of = ", ".join(f"{name}={value!r}" for name, value in settings.items())
         return f"SearchPolicy({self.game.name}, {made_of})"
 
     def reset(self) -> None:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, is_dataclass
-from types import FunctionType
+from importlib import import_module
+from pathlib import Path
+from types import FunctionType, ModuleType
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
 from card_envs import game as contract
+from card_envs.compiling._rules import INTERPRETED
 from card_envs.game import Field, Game, Rate, Stat, state_dtype, total
 from card_envs.options import describe_options
-from card_envs.scaffold._checks.sources import Finding, Source, Sources, did_you_mean, module_of
+from card_envs.scaffold._checks.findings import Finding, locate
 
 PARTS: dict[str, type] = {"rules": contract.Rules, "bot": contract.Bot, "view": contract.View}
 VIEW_KEYS = ("version", "game", "options", "seat", "to_move", "legal")
@@ -31,49 +35,65 @@ def parameters_of(function: FunctionType) -> list[str]:
     return [name for name in inspect.signature(function).parameters if name != "self"]
 
 
-def check_declarations(game: Game, sources: Sources) -> Iterator[Finding]:
+def check_declarations(game: Game) -> Iterator[Finding]:
     """Yield faults in the declarations of a game whose modules can be imported."""
+    modules = {name: import_module(f"{game.package}.{name}") for name in (*PARTS, "options")}
     missing = False
-    for module, part in PARTS.items():
-        for finding in _check_module(module_of(game, module), sources.files[module], part):
+    for name, part in PARTS.items():
+        for finding in _check_module(modules[name], part):
             missing = missing or " is missing" in finding.text
             yield finding
-    yield from _check_options(game, sources.files["options"])
+    yield from _check_options(modules["options"])
     for name, demands in (("rules", _of_rules), ("bot", _of_bot), ("view", _of_view)):
         if missing:  # the later ones build on what the earlier ones demand
             return
         for demand in demands(game):
             if not demand.met:
                 missing = True
-                yield sources.files[name].finding(demand.name, demand.text)
+                yield _locate(modules[name], demand.name, demand.text)
+
+
+def _locate(module: ModuleType, name: str, text: str) -> Finding:
+    assert module.__file__ is not None
+    return locate(Path(module.__file__), name, text)
 
 
 # Names and parameters
 
 
-def _check_module(module: Any, source: Source, part: type) -> Iterator[Finding]:
+def _check_module(module: ModuleType, part: type) -> Iterator[Finding]:
     known = functions_of(part)
     for name, function in known.items():
         if name in vars(part) and not hasattr(module, name):
-            near = did_you_mean(name, source.functions.keys() - known.keys())
+            near = did_you_mean(name, vars(module).keys() - known.keys())
             what = f"{name}({', '.join(parameters_of(function))})"
-            yield Finding(source.file, 1, f"{what} is missing: {_summary(function)}{near}")
+            yield _locate(module, name, f"{what} is missing: {_summary(function)}{near}")
     for name in part.__annotations__:
         if name != "__file__" and not hasattr(module, name):
-            yield Finding(source.file, 1, f"{name} is missing: {_comment(part, name)}")
+            yield _locate(module, name, f"{name} is missing: {_comment(part, name)}")
     for name, function in known.items():
         if hasattr(module, name):
-            yield from _check_parameters(name, getattr(module, name), parameters_of(function), source)
+            yield from _check_parameters(module, name, parameters_of(function))
 
 
-def _check_parameters(name: str, own: Any, expected: list[str], source: Source) -> Iterator[Finding]:
-    own = getattr(own, "py_func", own)
-    if not callable(own):
-        yield source.finding(name, f"{name}: expected a function, got {own!r:.60}")
+def _check_parameters(module: ModuleType, name: str, expected: list[str]) -> Iterator[Finding]:
+    value = getattr(module, name)
+    function = getattr(value, "py_func", value)
+    if not callable(function):
+        yield _locate(module, name, f"{name}: expected a function, got {function!r:.60}")
         return
-    found = list(inspect.signature(own).parameters)
+    found = list(inspect.signature(function).parameters)
     if found != expected:
-        yield source.finding(name, f"{name}: takes ({', '.join(found)}); the contract: {name}({', '.join(expected)})")
+        text = f"{name}: takes ({', '.join(found)}); the contract: {name}({', '.join(expected)})"
+        yield _locate(module, name, text)
+    if module.__name__.endswith((".rules", ".bot")) and name != "new_state" and function is value and not INTERPRETED:
+        yield _locate(module, name, f"{name}: expected the decorator @rule")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return a suggestion for a message about an unknown name."""
+    near = difflib.get_close_matches(name, known, 1)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _summary(function: FunctionType) -> str:
@@ -103,7 +123,7 @@ def _is_number(value: object, kind: Any = int) -> bool:
 
 def _of_rules(game: Game) -> Iterator[Demand]:
     """Yield the demands on `rules.py`; numbers first, because fields and State depend on them."""
-    rules: Any = module_of(game, "rules")
+    rules: Any = import_module(f"{game.package}.rules")  # as it was written, without the contract's defaults
     numbers = ("NUM_SEATS", "PACK_SIZE")
     for name in numbers:
         value = getattr(rules, name)
@@ -192,17 +212,18 @@ def _of_view(game: Game) -> Iterator[Demand]:
     yield Demand("PHASES", not odd, f"PHASES: expected words such as draw, or turn_up, got {', '.join(map(repr, odd))}")
 
 
-def _check_options(game: Game, source: Source) -> Iterator[Finding]:
-    options: Any = getattr(module_of(game, "options"), "Options", None)
+def _check_options(module: ModuleType) -> Iterator[Finding]:
+    options: Any = getattr(module, "Options", None)
     if not (isinstance(options, type) and is_dataclass(options)):
         problem = "Options is missing: a class of options, decorated with card_envs.options.options"
-        yield Finding(source.file, source.line_of("Options"), problem)
+        yield _locate(module, "Options", problem)
         return
     declared = describe_options(options)
     for name, field in declared.items():
         if field.default is MISSING or not field.description:
-            yield source.finding("Options", f"option {name}: expected a default and a description")
+            yield _locate(module, "Options", f"option {name}: expected a default and a description")
     reward = declared.get("reward")
     if reward is None or "win" not in get_args(reward.type):
         got = "none" if reward is None else f"{reward.type}"
-        yield source.finding("Options", f'option reward: expected a Literal with "win" among its values, got {got}')
+        problem = f'option reward: expected a Literal with "win" among its values, got {got}'
+        yield _locate(module, "Options", problem)

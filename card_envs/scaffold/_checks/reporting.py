@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from card_envs._processes import LOST_PARENT, end_with_parent
-from card_envs.scaffold._checks.sources import Finding, Sources, read_sources
+from card_envs.scaffold._checks.findings import Finding
 
 ROOT = Path(__file__).parents[3]
-PLACES = re.compile(r" at (\S.*?\.py) \((\d+)\)|^ *File \"(.*?\.py)\", line (\d+)", re.MULTILINE)
+PLACES = re.compile(r" at (\S.*?\.py) \((\d+)\)|^ *File \"(.*?\.py)\", line (\d+)(?:, in (\w+))?", re.MULTILINE)
 
 
 class Events:
     """Where events go, and the game that is tested."""
 
-    def __init__(self, file: str, sources: Sources) -> None:
+    def __init__(self, file: str, folder: Path) -> None:
         self.file = file
-        self.sources = sources
+        self.folder = folder
 
     def write(self, what: str, test: str, finding: Finding) -> None:
         """Append an event; several processes may do so."""
@@ -39,6 +39,8 @@ class Events:
             self.write("ended", report.nodeid, Finding(ROOT, 1, ""))
         elif report.when == "call" and report.passed and "PYTEST_XDIST_WORKER" not in os.environ:
             self.write("passed", report.nodeid, Finding(ROOT, 1, ""))
+        elif isinstance(report.longrepr, tuple) and "PYTEST_XDIST_WORKER" not in os.environ:  # is skipped, and why
+            self.write("skipped", report.nodeid, Finding(ROOT, 1, str(report.longrepr[2]).removeprefix("Skipped: ")))
 
     def pytest_sessionfinish(self) -> None:
         if "PYTEST_XDIST_WORKER" not in os.environ:
@@ -46,7 +48,7 @@ class Events:
 
     def pytest_exception_interact(self, node: Any, call: Any, report: Any) -> None:
         file, line, name = getattr(node, "location", (node.nodeid, 0, node.name))
-        finding = translated(call.excinfo.value, Finding(ROOT / file, (line or 0) + 1, name), self.sources)
+        finding = translated(call.excinfo.value, Finding(ROOT / file, (line or 0) + 1, name), self.folder)
         self.write("failed", node.nodeid, finding)
 
 
@@ -58,9 +60,7 @@ def pytest_addoption(parser: Any) -> None:
 def pytest_configure(config: Any) -> None:
     if "PYTEST_XDIST_WORKER" not in os.environ:
         end_with_parent(_end_all)
-    sources = read_sources(Path(config.getoption("--sources")))
-    assert isinstance(sources, Sources)
-    config.pluginmanager.register(Events(config.getoption("--events"), sources))
+    config.pluginmanager.register(Events(config.getoption("--events"), Path(config.getoption("--sources"))))
 
 
 def _end_all() -> None:
@@ -71,23 +71,23 @@ def _end_all() -> None:
     os._exit(LOST_PARENT)
 
 
-def translated(error: BaseException, test: Finding, sources: Sources) -> Finding:
+def translated(error: BaseException, test: Finding, folder: Path) -> Finding:
     """Return an exception in one line, at the line of the game that it names or passed through, or else of the test."""
     text = str(error).split("\nassert ")[0]  # what follows explains the expression
-    said = " | ".join((_in_a_line(error, text), *getattr(error, "__notes__", ())))
-    named = re.match(r"(.+\.py):(\d+): (.*)", said)
-    if named and sources.owns(named[1]):
+    message = " | ".join((_in_a_line(error, text), *getattr(error, "__notes__", ())))
+    named = re.match(r"(.+\.py):(\d+): (.*)", message)
+    if named and Path(named[1]).is_relative_to(folder):
         return Finding(Path(named[1]), int(named[2]), f"{named[3]} ({test.text})")
-    frames = [(frame.filename, frame.lineno or 1) for frame in traceback.extract_tb(error.__traceback__)]
-    places = [(found[1] or found[3], int(found[2] or found[4])) for found in PLACES.finditer(text)]
+    frames = [(frame.filename, frame.lineno or 1, frame.name) for frame in traceback.extract_tb(error.__traceback__)]
+    places = [(found[1] or found[3], int(found[2] or found[4]), found[5] or "") for found in PLACES.finditer(text)]
     if "Traceback (most recent call last)" in text:  # of another process: the innermost place comes last
         places.reverse()
-    for file, line in (*places, *reversed(frames)):
-        if sources.owns(file):
-            place = sources.place(Path(file), line, said)
-            return place._replace(text=f"{place.text} ({test.text})")
-    own = [line for file, line in frames if Path(file) == test.file]
-    return Finding(test.file, own[-1] if own else test.line, f"{test.text}: {said}")
+    for file, line, function in (*places, *reversed(frames)):
+        file = os.path.normpath(ROOT / file)  # Numba's are relative to where it runs
+        if Path(file).is_relative_to(folder):
+            return Finding(Path(file), line, f"{function + ': ' if function else ''}{message} ({test.text})")
+    own = [line for file, line, _ in frames if Path(file) == test.file]
+    return Finding(test.file, own[-1] if own else test.line, f"{test.text}: {message}")
 
 
 def _in_a_line(error: BaseException, text: str) -> str:

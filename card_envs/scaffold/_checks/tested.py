@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -17,20 +18,21 @@ from typing import Any
 
 from card_envs._processes import PARENT
 from card_envs.game import Game
-from card_envs.scaffold._checks.places import folder_of_tests
-from card_envs.scaffold._checks.sources import Finding, Sources
+from card_envs.scaffold._checks.findings import Finding
 
-OUTSIDE = ("engine", "environments", "vector", "records", "compare")  # that run for a game of another package
-BY_THE_PAGE = "the rules of RULES.md"  # tests that the game's author writes
-LONGEST = "what is built on the rules"
+# Tests of all games that run for one of another package, in their order.
+SHARED = ("contract", "worlds", "layout", "referee", "engine", "environments", "vector", "records", "compare")
 MOST_FAILURES = 5  # of a group
 MOST_SECONDS = 180.0  # for one test, with what it compiles
 SEARCHES_COMPILE = 4  # times as long, where tests of what is built on the rules run
 
 
-def groups(game: Game, sources: Sources, root: Path) -> dict[str, list[str]]:
+def groups(game: Game, folder: Path, root: Path) -> dict[str, list[str]]:
     """Return the arguments of pytest for each group of tests, by what they test, in the order in which they run."""
-    engine, own = "tests/test_engine.py", str(folder_of_tests(game, sources))
+    engine, own = "tests/test_engine.py", f"tests/games/{game.name}"
+    is_here = folder.is_relative_to(root)
+    if not (root / own).is_dir() or not is_here:
+        own = str(folder / "tests")
     first = {
         # The first needs no compiler, and its errors name lines.
         "rules": [
@@ -40,39 +42,39 @@ def groups(game: Game, sources: Sources, root: Path) -> dict[str, list[str]]:
         ],
         "positions, views and moves": ["tests/test_contract.py"],
         "worlds": ["tests/test_worlds.py"],
-        BY_THE_PAGE: ["tests/test_referee.py", own],
+        "the rules of RULES.md": ["tests/test_layout.py", "tests/test_referee.py", own],
     }
     parts = {title: ["--game", game.package, *arguments] for title, arguments in first.items()}
-    if sources.folder.is_relative_to(root):  # some modules need a game of the package
+    if is_here:  # some modules need a game of the package
         done = [argument for arguments in first.values() for argument in arguments if argument.endswith(".py")]
-        parts[LONGEST] = ["-k", game.name, *(f"--ignore={root / part}" for part in (*done, own)), "tests"]
+        rest = [*(f"--ignore={root / part}" for part in (*done, own)), "tests"]
     else:
-        parts[LONGEST] = ["-k", game.name, "--game", game.package, *(f"tests/test_{name}.py" for name in OUTSIDE)]
-    return parts
+        rest = ["--game", game.package, *(f"tests/test_{name}.py" for name in SHARED[4:])]
+    return parts | {"what is built on the rules": ["-k", game.name, *rest]}
 
 
-def run_tests(sources: Sources, root: Path, arguments: list[str]) -> tuple[list[Finding], int]:
-    """Run a group of tests.
+def run_tests(folder: Path, root: Path, arguments: list[str]) -> tuple[list[Finding], int, Counter[str]]:
+    """Run a group of tests on the game in a folder.
 
     Returns:
-        The first failures, one for each place, and the number of tests that passed.
+        The first failures, one for each place, the number of tests that passed, and why others were skipped.
     """
-    with tempfile.TemporaryDirectory(prefix="card_envs-check-") as folder:
-        events, output = Path(folder, "events"), Path(folder, "output")
+    with tempfile.TemporaryDirectory(prefix="card_envs-check-") as scratch:
+        events, output = Path(scratch, "events"), Path(scratch, "output")
         events.touch()
         command = [sys.executable, "-m", "pytest", "-q", "-c", str(root / "pyproject.toml"), "-p", "no:cacheprovider"]
         command += ["-p", "card_envs.scaffold._checks.reporting", f"--maxfail={MOST_FAILURES}"]
-        command += [f"--events={events}", f"--sources={sources.folder}"]
+        command += [f"--events={events}", f"--sources={folder}"]
         builds = "-k" in arguments
         limit = MOST_SECONDS * (SEARCHES_COMPILE if builds else 1)
         if builds and find_spec("xdist") and os.name == "posix":
             command += ["-n", "2"]
-        with output.open("wb") as said, _started([*command, *arguments], root, said) as process:
+        with output.open("wb") as file, _started([*command, *arguments], root, file) as process:
             while process.poll() is None and time.time() - events.stat().st_mtime < limit:
                 time.sleep(0.1)
             status = process.poll()
-        found = [json.loads(line) for line in events.read_text(encoding="utf-8").splitlines()]
-        return _results(found, status, output, sources, limit)
+        lines = [json.loads(line) for line in events.read_text(encoding="utf-8").splitlines()]
+        return _results(lines, status, output, folder, limit)
 
 
 @contextmanager
@@ -96,12 +98,12 @@ def _started(command: list[str], root: Path, output: Any) -> Iterator[subprocess
 
 
 def _results(
-    events: list[dict[str, Any]], status: int | None, output: Path, sources: Sources, limit: float
-) -> tuple[list[Finding], int]:
+    events: list[dict[str, Any]], status: int | None, output: Path, folder: Path, limit: float
+) -> tuple[list[Finding], int, Counter[str]]:
     """Return what the events say; whatever else ended the process is a failure, too."""
     running: dict[str, Finding] = {}
     failed: dict[tuple[Path, int], Finding] = {}
-    num_passed, done = 0, False
+    num_passed, done, skipped = 0, False, Counter[str]()
     for event in events:
         finding = Finding(Path(event["file"]), event["line"], event["text"])
         if event["what"] == "begun":
@@ -110,6 +112,8 @@ def _results(
             done = True
         elif event["what"] == "failed":
             failed.setdefault(finding[:2], finding)
+        elif event["what"] == "skipped":
+            skipped[finding.text] += 1
         else:
             running.pop(event["test"], None)
             num_passed += event["what"] == "passed"
@@ -123,6 +127,6 @@ def _results(
     if not findings and (status != 0 or not done):
         ended = f"does not begin within {limit:.0f} s" if status is None else f"ends with {status}"
         lines = output.read_text(encoding="utf-8", errors="replace").split("\n")
-        said = " / ".join(line.strip() for line in lines if line.strip())[-500:]
-        findings.append(Finding(sources.folder, 1, f"the tests can't run (pytest {ended}): {said}"))
-    return findings, num_passed
+        ending = " / ".join(line.strip() for line in lines if line.strip())[-500:]
+        findings.append(Finding(folder, 1, f"the tests can't run (pytest {ended}): {ending}"))
+    return findings, num_passed, skipped

@@ -23,10 +23,10 @@ from card_envs.compare._tables import new_tables
 from card_envs.engine.table import Table
 from card_envs.game import Solution, State, Verdict
 from card_envs.games.big_ben import GAME, rules, solver, view
-from card_envs.games.big_ben.fit import fit, rough_weights
 from card_envs.games.big_ben.position import INFO, MAX_MOVES, NODE, key_of, list_moves, move_on, read_state
 from card_envs.games.big_ben.rules import FLOOR, FULL_PILE, NUM_HOURS, PACK_SIZE
 from card_envs.scaffold.high_card import GAME as TINY_GAME
+from strength.fit_big_ben import fit, rough_weights
 from tests.conftest import option_sets, table_of
 from tests.games.big_ben.referee import CLOCKWISE, Referee
 

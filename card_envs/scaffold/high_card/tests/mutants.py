@@ -35,6 +35,17 @@ MUTANTS = [
         '"hand": card_texts(state.hands[seat] | (state.hands[1 - seat] & np.uint64(1)))', file="view.py",
     ),
     Mutant(
+        "events show hidden cards", 'SEAT_NAMES = ("you", "opponent")\n',
+        'SEAT_NAMES = ("you", "opponent")\n\n\ndef event_text(state, action, names):\n'
+        '    return f"{int(state.hands[1 - state.seat])} are held"\n', WORLDS, file="view.py",
+    ),
+    Mutant(
+        "picture shows what the view does not", "def picture(given: dict[str, Any]) -> str:\n    lines = (\n",
+        "LAST = []\nplain_view = view\n\n\ndef view(state, seat):\n    LAST[:] = [int(state.hands[1 - seat])]\n"
+        "    return plain_view(state, seat)\n\n\ndef picture(given):\n    lines = (\n        f'{LAST}',\n",
+        file="view.py",
+    ),
+    Mutant(
         "one legal move less", "spread(mask, 0, state.hands[int(state.seat)], PACK_SIZE)\n",
         "hand = state.hands[int(state.seat)]\n"
         "    spread(mask, 0, hand & (hand - ONE) if count(hand) > 1 else hand, PACK_SIZE)\n",

@@ -1,4 +1,4 @@
-"""Fitting the weights of the solver's beams: `python -m card_envs.games.big_ben.fit FILE`.
+"""Fitting the weights of the solver's beams: `python strength/fit_big_ben.py FILE`.
 
 Beams solve deals with the current weights. In each layer of a winning beam, the position on the winning path should
 have scored best: a softmax over it and some of the others is fitted, and the next round's beams use the result (Xu,
