@@ -522,14 +522,10 @@ def serve(
     ] = None,
     host_name: Annotated[list[str] | None, typer.Option(help="another host name of this server")] = None,
     root_path: Annotated[str, typer.Option(help="path prefix behind a reverse proxy: /cards")] = "",
-    proxy: Annotated[
-        list[str] | None,
-        typer.Option(help="address or network of a reverse proxy, whose X-Forwarded-For names the clients"),
-    ] = None,
 ) -> None:
     """Serve opponents and tables to programs in any language."""
     from card_envs.serve import _command as command
-    from card_envs.serve._limits import Limits, proxies_of
+    from card_envs.serve._limits import Limits
 
     if mcp or stdio:
         from card_envs.serve._stdio import streams
@@ -544,13 +540,10 @@ def serve(
     if stdio:
         command.serve_parent(source, target, folder, game or [], opponent or [], limits, allow_deals)
         return
-    proxies_of(proxy or [])  # before anything is bound or loaded
+    names = command.names_of(host, host_name or [])  # before anything is bound or loaded
     listeners = command.listen(host, port)
-    limits = command.with_files(limits)
     seats = command.make_seats(folder or Path("tables"), game or [], opponent or [], limits, allow_deals)
-    command.serve_http(
-        seats, listeners, command.names_of(host, host_name or []), origin or [], root_path, proxy or [], say
-    )
+    command.serve_http(seats, listeners, names, origin or [], root_path, say)
 
 
 @app.command()

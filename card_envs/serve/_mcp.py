@@ -48,7 +48,10 @@ class NumberRequest(Request):
 
 
 class AnswerRequest(NumberRequest):
-    move: str = Field(max_length=LONGEST_MOVE, description="a legal move in any spelling: TD, ten of diamonds, H2-H5")
+    move: str = Field(
+        max_length=LONGEST_MOVE,
+        description="a legal move alone, in any spelling: TD, ten of diamonds, H2-H5; or a line `Move: TD`",
+    )
 
 
 class HintRequest(NumberRequest):
