@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import socket
+import sys
 import threading
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+
+import pytest
 
 from card_envs.serve._command import http_server
 from card_envs.serve._messages import EventsRequest, as_json
@@ -36,6 +39,12 @@ async def events(
             await stream.aclose()  # type: ignore[attr-defined]
 
     return None if stream is None else replies()
+
+
+def bytes_waiting(pipe: Any) -> int:
+    """How many bytes a pipe holds."""
+    termios, fcntl = pytest.importorskip("termios"), pytest.importorskip("fcntl")
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 @contextmanager

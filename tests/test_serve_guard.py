@@ -32,7 +32,7 @@ from card_envs.serve._limits import Limits
 from card_envs.serve._messages import STATUS
 from card_envs.serve._operations import CALLS, OPERATIONS, Operation
 from card_envs.serve._seats import Seats
-from tests.serving import ask, serving
+from tests.serving import ask, bytes_waiting, serving
 
 pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
 pytest.importorskip("httpx", reason="what FastAPI's test client needs is not installed")
@@ -547,12 +547,6 @@ def test_closed_pipes_are_told(closed: str) -> None:
     assert done.returncode and b"is closed" in done.stderr and b"Traceback" not in done.stderr
 
 
-def waiting_in(pipe: Any) -> int:
-    """Return how many bytes a pipe holds."""
-    termios, fcntl = pytest.importorskip("termios"), pytest.importorskip("fcntl")
-    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
-
-
 @pytest.mark.parametrize("way", ["SIGINT", "SIGTERM", "stdin ends", "stdout ends", "SIGINT, unread"])
 def test_a_child_process_ends(way: str) -> None:
     """At once, and without a traceback, though a line may be waited for, or a reader."""
@@ -565,7 +559,7 @@ def test_a_child_process_ends(way: str) -> None:
         if way == "SIGINT, unread":
             child.stdin.write(b'{"id": 1, "call": "games"}\n' * 1000)  # more than the pipe holds is answered
             child.stdin.flush()
-            while waiting_in(child.stdout) < 50_000:  # the child waits for somebody to read, or is about to
+            while bytes_waiting(child.stdout) < 50_000:  # the child waits for somebody to read, or is about to
                 pass
         if way.startswith("SIG"):
             child.send_signal(signal.Signals[way.partition(",")[0]])
