@@ -318,7 +318,7 @@ def test_which_names_of_the_host_are_known(tmp_path: Path) -> None:
     """A page can have any name lead to this machine, but no number."""
     own = socket.gethostname().lower()
     for host in ("127.0.0.1", "cards.example", *ANYWHERE):
-        known = names_of(host, ["extra.example", "*.below.example"])
+        known = names_of(host, ["extra.example", "*.below.example", "2001:db8::8"])
         with TestClient(make_app(seats_of(tmp_path / host.replace(":", "-")), hosts=known)) as client:
 
             def status(name: str, client: TestClient = client) -> int:
@@ -331,6 +331,7 @@ def test_which_names_of_the_host_are_known(tmp_path: Path) -> None:
                 "[::1]:8000",
                 "extra.example",
                 "a.below.example",
+                "[2001:db8::8]",
             ):
                 assert status(name) == 200, (host, name)
             for name in (
@@ -345,6 +346,12 @@ def test_which_names_of_the_host_are_known(tmp_path: Path) -> None:
             anywhere = host in ANYWHERE
             for name in ("192.0.2.7:8000", "[2001:db8::7]", own, f"{own.partition('.')[0]}.local"):
                 assert status(name) == (200 if anywhere else 400), (host, name)
+
+
+@pytest.mark.parametrize("name", ["*below.example", "a.*.example", "**"])
+def test_asterisks_stand_for_whole_names(name: str) -> None:
+    with pytest.raises(ValueError, match=r"host name '.*': expected a name, \*\.NAME for all below it, or \*"):
+        names_of("localhost", ["cards.example", name])
 
 
 def test_behind_a_path(tmp_path: Path) -> None:

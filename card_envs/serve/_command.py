@@ -93,8 +93,9 @@ def names_of(host: str, hosts: Sequence[str]) -> list[str]:
     """
     if wrong := [name for name in hosts if name != "*" and "*" in name.removeprefix("*.")]:
         raise ValueError(f"host name {wrong[0]!r:.80}: expected a name, *.NAME for all below it, or *")
-    if host not in ANYWHERE:
-        return [*LOOPBACK, f"[{host}]" if ":" in host else host, *hosts]
+    host, *hosts = (f"[{name}]" if ":" in name and name[0] != "[" else name for name in (host, *hosts))
+    if host.strip("[]") not in ANYWHERE:
+        return [*LOOPBACK, host, *hosts]
     from card_envs.serve._guard import ANY_ADDRESS
 
     own = socket.gethostname().lower()
