@@ -87,9 +87,18 @@ def root(
 
 
 def write_figures(figures: dict[str, Any], path: Path | None) -> None:
-    """Write figures to the file that the user asked for, if any."""
+    """Write figures to the file that the user asked for, if any: as far as processors agree on their digits."""
     if path is not None:
-        files.write_json(path, figures)
+        files.write_json(path, _rounded(figures))
+
+
+def _rounded(figures: Any) -> Any:
+    """Return figures with numbers of 12 significant digits: sums and logarithms differ in the last ones."""
+    if isinstance(figures, dict):
+        return {key: _rounded(value) for key, value in figures.items()}
+    if isinstance(figures, (list, tuple)):
+        return [_rounded(value) for value in figures]
+    return float(f"{figures:.12g}") if isinstance(figures, float) else figures
 
 
 def deliver(figures: dict[str, Any], path: Path | None, show: Callable[[], object]) -> None:

@@ -223,6 +223,17 @@ def test_a_folders_name_does_not_speak_to_the_terminal(
     assert not re.search(r"[\x07\x1b\x9b]", output)
 
 
+@pytest.mark.parametrize(
+    "words", ["compare GAME greedy trivial --pairs 20", "survey GAME greedy --episodes 20", "solve SOLVED --packs 2"]
+)
+def test_figures_in_files_have_the_digits_on_which_processors_agree(words: str, tmp_path: Path) -> None:
+    named = {"GAME": GAME.name, "SOLVED": SOLVED.name}
+    run(*(named.get(word, word) for word in words.split()), "--json", tmp_path / "figures.json")
+    numbers = re.findall(r"[-: \[]([0-9]+\.[0-9]+)", (tmp_path / "figures.json").read_text())
+    digits = [len(number.replace(".", "").lstrip("0")) for number in numbers]
+    assert len(digits) > 5 and max(digits) <= 12
+
+
 def said_of(words: str) -> str:
     """Return the error message and output of a command with wrong arguments."""
     result = CliRunner().invoke(app, words.split())
