@@ -533,8 +533,12 @@ def serve(
     root_path: Annotated[str, typer.Option(help="path prefix behind a reverse proxy: /cards")] = "",
 ) -> None:
     """Serve opponents and tables to programs in any language."""
-    from card_envs.serve import _command as command
-    from card_envs.serve._limits import Limits
+    try:
+        from card_envs.serve import _command as command
+        from card_envs.serve._limits import Limits
+    except ImportError as error:
+        extra = "mcp" if mcp else "serve"
+        raise ValueError(f"serve: {error.name} is missing: pip install 'card_envs[{extra}]'") from None
 
     if mcp or stdio:
         from card_envs.serve._stdio import streams
