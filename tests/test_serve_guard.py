@@ -195,6 +195,20 @@ def test_unknown_keys_are_refused_wherever_they_stand(operation: Operation, clie
     assert client.get(made["seats"][0]["link"]).status_code == 200  # nothing was done: it is still there
 
 
+@pytest.mark.parametrize("operation", [one for one in OPERATIONS if one.streams], ids=lambda one: one.name)
+def test_events_are_held_back_by_no_proxy(operation: Operation, port: int) -> None:
+    body = json.dumps({"game": TINY.name, "watch": "public"})
+    made = exchange(port, asked("POST /v1/tables", JSON, f"Content-Length: {len(body)}", body=body))
+    table = strict(made.partition(b"\r\n\r\n")[2])
+    token = table["watch"]["token"] if "watch" in operation.path else table["seats"][0]["token"]
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as stream:
+        stream.sendall(asked(f"GET {operation.path.format(token=token)}"))
+        head = b""
+        while b"\r\n\r\n" not in head:
+            head += stream.recv(1)
+    assert b"x-accel-buffering: no\r\n" in head.lower() and b"content-type: text/event-stream" in head.lower()
+
+
 def test_what_fails_within_is_told(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*arguments: Any) -> None:
         raise RuntimeError("a secret")
