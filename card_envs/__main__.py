@@ -88,9 +88,18 @@ def root(
 
 
 def write_figures(figures: dict[str, Any], path: Path | None) -> None:
-    """Write figures to the file that the user asked for, if any."""
+    """Write figures to the file that the user asked for, if any: as far as processors agree on their digits."""
     if path is not None:
-        files.write_json(path, figures)
+        files.write_json(path, _rounded(figures))
+
+
+def _rounded(figures: Any) -> Any:
+    """Return figures with numbers of 12 significant digits: sums and logarithms differ in the last ones."""
+    if isinstance(figures, dict):
+        return {key: _rounded(value) for key, value in figures.items()}
+    if isinstance(figures, (list, tuple)):
+        return [_rounded(value) for value in figures]
+    return float(f"{figures:.12g}") if isinstance(figures, float) else figures
 
 
 def deliver(figures: dict[str, Any], path: Path | None, show: Callable[[], object]) -> None:
@@ -526,14 +535,14 @@ def serve(
     ] = None,
     host_name: Annotated[list[str] | None, typer.Option(help="another host name of this server")] = None,
     root_path: Annotated[str, typer.Option(help="path prefix behind a reverse proxy: /cards")] = "",
-    proxy: Annotated[
-        list[str] | None,
-        typer.Option(help="address or network of a reverse proxy, whose X-Forwarded-For names the clients"),
-    ] = None,
 ) -> None:
     """Serve opponents and tables to programs in any language."""
-    from card_envs.serve import _command as command
-    from card_envs.serve._limits import Limits, proxies_of
+    try:
+        from card_envs.serve import _command as command
+        from card_envs.serve._limits import Limits
+    except ImportError as error:
+        extra = "mcp" if mcp else "serve"
+        raise ValueError(f"serve: {error.name} is missing: pip install 'card_envs[{extra}]'") from None
 
     if mcp or stdio:
         from card_envs.serve._stdio import streams
@@ -548,13 +557,10 @@ def serve(
     if stdio:
         command.serve_parent(source, target, folder, game or [], opponent or [], limits, allow_deals)
         return
-    proxies_of(proxy or [])  # before anything is bound or loaded
+    names = command.names_of(host, host_name or [])  # before anything is bound or loaded
     listeners = command.listen(host, port)
-    limits = command.with_files(limits)
     seats = command.make_seats(folder or Path("tables"), game or [], opponent or [], limits, allow_deals)
-    command.serve_http(
-        seats, listeners, command.names_of(host, host_name or []), origin or [], root_path, proxy or [], say
-    )
+    command.serve_http(seats, listeners, names, origin or [], root_path, say)
 
 
 @app.command()

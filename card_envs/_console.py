@@ -20,6 +20,7 @@ from typing import Any
 
 import rich.console
 import typer
+from rich.segment import Segment
 from rich.text import Text
 
 from card_envs import _files as files
@@ -45,6 +46,11 @@ class Console(rich.console.Console):
             settings = {"width": WIDTH, "height": HEIGHT, **settings}
         super().__init__(**{"emoji": False, "markup": False, "highlight": False, **settings})
 
+    def render(self, renderable: Any, options: Any = None) -> Iterator[Segment]:
+        """Yield what is printed; control characters, which names of files may have, are spelled out."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(spelled_out(segment.text), segment.style)
+
 
 def _usable(size: str, least: int) -> bool:
     """Return whether a size is usable; rich accepts any digits, such as ², and any number, such as 0."""
@@ -64,10 +70,14 @@ def error_console() -> Console:
     return Console(stderr=True)
 
 
+def spelled_out(text: str) -> str:
+    """Return a text with each control character as its code in hexadecimal digits."""
+    return CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+
+
 def complain(text: str) -> None:
     """Print an error on stderr; control characters, which files may bring along, are spelled out."""
-    text = CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
-    error_console().print(Text.assemble(("error:", "bold red"), " ", text), soft_wrap=True)
+    error_console().print(Text.assemble(("error:", "bold red"), " ", spelled_out(text)), soft_wrap=True)
 
 
 def warn_of_copies() -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from card_envs._answers import UnclearAnswer, move_in
+from card_envs._answers import FORM, UnclearAnswer, move_in
 from card_envs._narration import hint_text, legend_text, options_text, position_text, seat_names
 from card_envs.engine._buffers import known_keys, new_seed
 from card_envs.envs._others import Others
@@ -32,8 +32,9 @@ from card_envs.sitting import Sitting, seated
 class TextEnv:
     """A seat that is shown its position as text and answers with a move, in any spelling that leaves no doubt.
 
-    An answer may have other words around a move that is marked, as in a line `Move: TD`, or that stands alone on a line
-    and is the only one named. Any other answer is explained and counted, and the position stays.
+    An answer ends with a line `Move: TD`, has `<move>TD</move>` somewhere, or is nothing but a move; what stands in a
+    thought does not count. To any other answer, the reply says what is wrong and repeats the form. It is counted, and
+    the position stays.
 
     Attributes:
         seat: whose answers are asked for.
@@ -110,7 +111,7 @@ class TextEnv:
     def prompt(self) -> str:
         """Return what happened since the seat's last move, the position and the legal moves, or the result."""
         text = position_text(self.game, self.seat, *self._begun.prompt(self.seat))
-        return text if self.over else f"{text}\nAnswer with one of them alone, or end with a line `Move: …`."
+        return text if self.over else f"{text}\nAnswer with {FORM}."
 
     def hint(self, opponent: str | Opponent = "strong") -> str:
         """Return what an opponent, or one of a name, would play from this seat, and how the other moves compare.
@@ -151,7 +152,7 @@ class TextEnv:
             raise ValueError(f"expected a text, got {answer!r:.80}")
         legal = self.legal_moves()
         try:
-            move = move_in(answer, self.game.spelled, legal)
+            move = move_in(answer, self.game.spelled)
         except UnclearAnswer as error:
             raise ValueError(f"{error}; legal are {', '.join(legal)}.") from None
         if move not in legal:

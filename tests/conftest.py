@@ -71,7 +71,7 @@ SHARING = {f"tests/test_{name}.py" for name in ("clients", "documents", "library
 # Besides the games', those that take longest.
 LONG = (
     "tests/training/",
-    *(f"tests/test_{name}.py" for name in ("console", "documents", "library", "scaffold", "serve_door")),
+    *(f"tests/test_{name}.py" for name in ("console", "documents", "library", "scaffold", "serve_guard")),
 )
 
 

@@ -1,10 +1,17 @@
-"""A server's operations, as tests ask for them in the same process: replies as JSON has them."""
+"""A server in the same process: its operations, with replies as JSON has them, and at a port."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+import socket
+import sys
+import threading
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
+from card_envs.serve._command import http_server
 from card_envs.serve._messages import EventsRequest, as_json
 from card_envs.serve._operations import CALLS
 from card_envs.serve._seats import Seats
@@ -32,3 +39,23 @@ async def events(
             await stream.aclose()  # type: ignore[attr-defined]
 
     return None if stream is None else replies()
+
+
+def bytes_waiting(pipe: Any) -> int:
+    """How many bytes a pipe holds."""
+    termios, fcntl = pytest.importorskip("termios"), pytest.importorskip("fcntl")
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
+@contextmanager
+def serving(seats: Seats, hosts: Sequence[str] = ("*",)) -> Iterator[int]:
+    """Serve at this port, as the command does."""
+    server = http_server(seats, hosts)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=server.run, args=([listener],))
+        thread.start()
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            server.should_exit = True
+            thread.join()

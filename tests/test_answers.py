@@ -1,36 +1,59 @@
-"""Which move an answer of a language model gives: a table of real sorts of answers with the right reading."""
+"""Which move an answer of a language model gives: the corners of the form that is asked for."""
 
 from __future__ import annotations
-
-import sys
-from importlib import import_module
-from importlib.util import find_spec
 
 import pytest
 
 from card_envs._answers import UnclearAnswer, move_in
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
-from card_envs.scaffold.high_card import GAME as HIGH_CARD
-from card_envs.testing.referee import home_of_tests
 from card_envs.text import TextEnv
-from tests.conftest import games_under_test
 
-TABLE = [
-    pytest.param(game, answer, move, id=f"{game.name}-{answer[:30]!r}")
-    for game in games_under_test()
-    if find_spec(f"{home_of_tests(game)}.answers")
-    for answer, move in import_module(f"{home_of_tests(game)}.answers").ANSWERS
-]
+# X and Y stand for two moves of a game.
+CLEAR = [
+    "X", " X. ", "**X**", "`X`", "Move: X", "move: X", "**Move:** X", "**Move: X**", "> Move: X", "- Move: X",
+    "Move：X", "Y would lose.\nMove: X", "Move: X\nI hope that this helps.", "Move: X\nMove: X.", "Move: X\r\n",
+    "<move>X</move>", "Not Y, so <move> X </move>, I think.", "<move>X</move>\nMove: X",
+    "<think>Y?\nMove: Y</think>\nMove: X", "<think>Move: Y</think>X", "Move: Y\n</think>\nMove: X", "Y</think>X",
+    "[THINK]Y[/THINK]X", "<Thinking>Y</THINKING>\nX", "<think>Y<think>Y</think>Move: Y</think>X",
+    "Move: X\n<think>or\nMove: Y", "<think>Y</think>Move: X<think>Move: Y</think>", "<move>X</move><think>Y",
+]  # fmt: skip
+UNCLEAR = [
+    "", "?", "\n" * 16_000, "I can't play.", "The best is X.", "X or Y", "X\nY", "Y loses.\nX", "X because Y is low",
+    "Move: X\nMove: Y", "Move: X\n<move>Y</move>", "<move>X</move><move>Y</move>", "Move: X, then Y", "Move: X. No, Y.",
+    "Move: X (or Y)", "Move: not X", "Move: X\nMove: not X", "Move:", "Move:\nX", "Move: I don't know\nX", "My bid: X",
+    'I say "Move: X"', "<move>X", "<answer>X</answer>", '{"move": "X"}', "\\boxed{X}", "```\nX\n```",
+    "<think>X", "<think>\nMove: X", "Y?\n<thinking>\n<move>X</move>", "<think>Y</think><think>\nMove: X",
+    "<think>Y<think>Y</think>\nMove: X", "Move: X</think>", "<think>Move: X</think>", "Move: <think>Y</think>X",
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("game", "answer", "move"), TABLE)
-def test_answers(game: Game, answer: str, move: str | None) -> None:
-    if move is None:
-        with pytest.raises(UnclearAnswer):
-            move_in(answer, game.spelled)
-    else:
-        assert move_in(answer, game.spelled) == move
+def filled(answer: str, game: Game) -> tuple[str, str]:
+    """Return an answer with moves of a game in it, and the move X."""
+    moves = [move for move in game.move_texts if move.isalnum() or "-" in move[1:]]
+    return answer.replace("X", moves[0]).replace("Y", moves[-1]), moves[0]
+
+
+@pytest.mark.parametrize("answer", CLEAR)
+def test_the_form_is_read(game: Game, answer: str) -> None:
+    text, move = filled(answer, game)
+    assert move_in(text, game.spelled) == move
+
+
+@pytest.mark.parametrize("answer", UNCLEAR, ids=lambda answer: ascii(answer[:30]))
+def test_all_else_is_unclear(game: Game, answer: str) -> None:
+    with pytest.raises(UnclearAnswer):
+        move_in(filled(answer, game)[0], game.spelled)
+
+
+def test_an_unclear_answer_is_asked_for_again_in_the_same_form(game: Game) -> None:
+    env = TextEnv(game, "random")
+    form = env.reset(seed=0).rpartition("\n")[2]
+    assert "a last line `Move: X`" in form
+    legal = env.legal_moves()
+    text, paid, over = env.step(f"I would play {legal[0]}.")
+    assert text.startswith("That is no legal move: ") and text.endswith(form)
+    assert (env.legal_moves(), paid, over, env.invalid) == (legal, 0.0, False, 1)
 
 
 def test_an_answer_that_marks_an_illegal_move_plays_none(game: Game) -> None:
@@ -42,23 +65,9 @@ def test_an_answer_that_marks_an_illegal_move_plays_none(game: Game) -> None:
         if illegal:
             break
         env.step(legal[0])
-    text, paid, over = env.step(f"Move: {illegal[0]} ({legal[0]} is too low)")
+    text, paid, over = env.step(f"{legal[0]} is too low.\nMove: {illegal[0]}")
     assert text.startswith(f"That is no legal move: {illegal[0]!r}; legal are ") and env.invalid == 1
     assert env.legal_moves() == legal and (paid, over) == (0.0, False)
-
-
-def test_an_answer_may_go_on_about_illegal_moves_alone(game: Game) -> None:
-    codes = [move for move in game.move_texts if not move.islower() and not move.isdigit() and move != "-"]
-    if len(codes) < 2:
-        pytest.skip("its moves are words and numbers")
-    given, other = codes[0], codes[-1]
-    for later in (f"It beats {other}.", f"{other} is worse."):
-        answer = f"Move: {given}\n{later}"
-        assert move_in(answer, game.spelled, legal=[given]) == given
-        with pytest.raises(UnclearAnswer, match=rf"{given}.*{other}|{other}.*{given}"):
-            move_in(answer, game.spelled, legal=[given, other])
-    with pytest.raises(UnclearAnswer):  # what takes a move back need not be legal
-        move_in(f"Move: {given}\nNo, {other}.", game.spelled, legal=[given])
 
 
 @pytest.mark.parametrize("text", ["-1", "1.0", "0.5", "+1", "1 0", "1,0", "−1", "1/1", "%1", "1e0", "#1", "-TD"])
@@ -70,44 +79,34 @@ def test_signs_are_not_dropped_from_moves(game: Game, text: str) -> None:
         env.parse_move(text)
     with pytest.raises(ValueError, match=r"is not|expected"):
         game.parse_move(env.states[0], text)
+    for answer in (text, f"Move: {text}"):
+        with pytest.raises(UnclearAnswer):
+            move_in(answer, game.spelled)
 
 
 def test_every_move_is_read_alone_and_marked(game: Game) -> None:
     for move in set(game.move_texts) - {"-"}:  # what stands for no move in Russian Bank
-        for answer in (move, f"Some thoughts.\n{move.lower()}", f"Move: {move}", f'{{"move": "{move}"}}'):
+        for answer in (move, f"Some thoughts.\nMove: {move.lower()}", f"<move>{move}</move>"):
             assert move_in(answer, game.spelled) == move
 
 
-@pytest.mark.parametrize("part", ["\n", " ", "*", "(", "<move>", "Move:", "{", "[", "`", "my ", "-", "1 ", "T♦ ", '"'])
-def test_reading_takes_time_linear_in_the_length(part: str) -> None:
-    """Counted in lines of Python run, and regular expressions in `test_regular_expressions_are_linear`."""
-    known = HIGH_CARD.spelled
-
-    def lines_run(answer: str) -> int:
-        count = 0
-
-        def trace(frame: object, event: str, argument: object) -> object:
-            nonlocal count
-            count += event == "line"
-            return trace
-
-        sys.settrace(trace)  # type: ignore[arg-type]
-        try:
-            move_in(answer, known)
-        except UnclearAnswer:
-            pass
-        finally:
-            sys.settrace(None)
-        return count
-
-    short, long = (lines_run(part * number) for number in (500, 1000))
-    assert long < 2.5 * short + 1000
-
-
-def test_regular_expressions_are_linear(game: Game) -> None:
-    """200,000 characters of what each could stumble over are read; a quadratic one would take an hour."""
-    parts = ("\n", " ", "*", "(", "my ", "the move ", "<move>", "\\boxed{", "- ", "1 ", "—", "a-", "“", ")", "\r")
-    for part in (*parts, "no ", "<think>", "not <move>3</move>", "Move:\n"):
+def test_reading_takes_time_linear_in_the_length(game: Game) -> None:
+    """200,000 characters of what it could stumble over are read; a quadratic expression would take an hour."""
+    for part in (
+        "\n",
+        " ",
+        "*",
+        ">",
+        "move",
+        "Move:",
+        "Move:\n",
+        "<move>",
+        "<move>1",
+        "<think>",
+        "</think>",
+        "：",
+        "\r",
+    ):
         for answer in (part * (200_000 // len(part)), "Move:" + part * (200_000 // len(part)) + "x"):
             with pytest.raises(UnclearAnswer):
                 move_in(answer, game.spelled)

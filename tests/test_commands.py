@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,10 +28,11 @@ from card_envs.compare.estimates import Estimate
 from card_envs.envs.aec import CardEnv
 from card_envs.games import GAMES
 from card_envs.opponents import opponent_names
+from card_envs.opponents._names import MODELS
 from card_envs.opponents.policy import ActionValue
 from card_envs.options import UnknownOption
 from card_envs.scaffold.high_card import GAME
-from tests.conftest import command_parameters
+from tests.conftest import command_parameters, run
 
 ROOT = Path(__file__).parents[1]
 SOLVED = next(game for game in GAMES.values() if game.solver)
@@ -196,6 +198,40 @@ def test_a_file_does_not_speak_to_the_terminal(command: str, tmp_path: Path) -> 
     done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "\\x1b]0;pwned\\x07\\x1b[2J" in done.stdout + done.stderr
     assert "\x1b" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "compare GAME greedy OPPONENT --pairs 2",
+        "compare GAME greedy OPPONENT --pairs 2 --review 2 --review-games 2 --by search:16",
+        "survey GAME OPPONENT --episodes 2",
+        "watch GAME --opponents OPPONENT",
+    ],
+)
+def test_a_folders_name_does_not_speak_to_the_terminal(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its control characters, which would clear the screen and name the window, are spelled out wherever it stands."""
+    opponent = min(file.parent for file in MODELS.glob("*/*/weights.safetensors"))
+    monkeypatch.chdir(tmp_path)
+    name = "./x\x1b]0;pwned\x07\x1b[2J\x9b2J"
+    shutil.copytree(opponent, name)
+    named = {"GAME": opponent.parent.name, "OPPONENT": name}
+    status, output = run(*(named.get(word, word) for word in words.split()))
+    assert status == 0 and "x\\x1b]0;pwned" in output.replace("\n", "")
+    assert not re.search(r"[\x07\x1b\x9b]", output)
+
+
+@pytest.mark.parametrize(
+    "words", ["compare GAME greedy trivial --pairs 20", "survey GAME greedy --episodes 20", "solve SOLVED --packs 2"]
+)
+def test_figures_in_files_have_the_digits_on_which_processors_agree(words: str, tmp_path: Path) -> None:
+    named = {"GAME": GAME.name, "SOLVED": SOLVED.name}
+    run(*(named.get(word, word) for word in words.split()), "--json", tmp_path / "figures.json")
+    numbers = re.findall(r"[-: \[]([0-9]+\.[0-9]+)", (tmp_path / "figures.json").read_text())
+    digits = [len(number.replace(".", "").lstrip("0")) for number in numbers]
+    assert len(digits) > 5 and max(digits) <= 12
 
 
 def said_of(words: str) -> str:

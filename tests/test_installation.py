@@ -24,11 +24,11 @@ import runpy, sys
 
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] == "torch":
+        if name.partition(".")[0] == missing:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
+missing, module, *sys.argv[1:] = sys.argv[1:]
 sys.meta_path.insert(0, Missing())
-module, *sys.argv[1:] = sys.argv[1:]
 runpy.run_module(module, run_name="__main__")
 """
 
@@ -67,8 +67,22 @@ def test_settings_are_installed_and_have_names(installed: Path, tmp_path: Path) 
 
 
 def test_training_without_torch_says_what_to_do(tmp_path: Path) -> None:
-    said = run(tmp_path, "-c", WITHOUT, "training.train", "--config", "quickstart", f"runs={tmp_path}", path=ROOT)
+    said = run(
+        tmp_path, "-c", WITHOUT, "torch", "training.train", "--config", "quickstart", f"runs={tmp_path}", path=ROOT
+    )
     assert "training needs torch: pip install 'card_envs[train]'" in said
+
+
+@pytest.mark.parametrize(
+    ("missing", "kind", "extra"),
+    [
+        ("anyio", "--stdio", "serve"), ("anyio", "--port=8000", "serve"), ("anyio", "--mcp", "mcp"),
+        ("mcp", "--mcp", "mcp"), ("uvicorn", "--port=8000", "serve"), ("fastapi", "--port=8000", "serve"),
+    ],
+)  # fmt: skip
+def test_serving_without_its_packages_says_what_to_do(missing: str, kind: str, extra: str, tmp_path: Path) -> None:
+    said = run(tmp_path, "-c", WITHOUT, missing, "card_envs", "serve", kind, "--game", GAME, path=ROOT)
+    assert f"pip install 'card_envs[{extra}]'" in said and missing in said
 
 
 def test_the_release_check_tries_every_command() -> None:

@@ -23,6 +23,7 @@ from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from card_envs.serve._command import registered
 from card_envs.serve._mcp import MOST_TABLES, AnswerRequest, ModelTables
 from card_envs.serve._messages import Problem
+from tests.serving import bytes_waiting
 
 ROOT = Path(__file__).parents[1]
 TOOLS = ["games", "rules", "new_table", "position", "legal_moves", "move", "hint"]
@@ -289,21 +290,26 @@ def test_the_end_of_input_ends_the_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize("unread", [False, True])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
-def test_one_signal_ends_the_process(number: signal.Signals, tmp_path: Path) -> None:
-    """Though a line is waited for."""
+def test_one_signal_ends_the_process(number: signal.Signals, unread: bool, tmp_path: Path) -> None:
+    """Though a line is waited for, or somebody to read the answers."""
     pytest.importorskip("mcp")
-    given = command("--mcp", "--game", next(iter(GAMES)))
+    game = next(iter(GAMES))
+    given = command("--mcp", "--game", game)
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    with subprocess.Popen(given, env=environment(tmp_path), text=True, **pipes) as process:  # type: ignore[call-overload]
-        process.stdin.write(requests({"name": "games"}))
+    with subprocess.Popen(given, env=environment(), **pipes) as process:  # type: ignore[call-overload]
+        calls = [{"name": "rules", "arguments": {"game": game}}] * (1 + 150 * unread)  # more than the pipe holds
+        process.stdin.write(requests(*calls).encode())
         process.stdin.flush()
         for _ in range(2):
             assert json.loads(process.stdout.readline())["result"]
+        while unread and bytes_waiting(process.stdout) < 50_000:
+            pass
         process.send_signal(number)
         try:
             assert process.wait(30)
         finally:
             process.kill()
-        said = process.stderr.read()
-        assert "Traceback" not in said and "Fatal" not in said
+        errors = process.stderr.read()
+        assert b"Traceback" not in errors and b"Fatal" not in errors

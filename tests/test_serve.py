@@ -17,13 +17,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from card_envs.envs._replay import verify
 from card_envs.game import Game
 from card_envs.opponents import load_opponent, opponent_names
 from card_envs.opponents._levels import levels
+from card_envs.opponents.policy import Decisions
 from card_envs.record import GameRecord
 from card_envs.reviews import MoveJudge
+from card_envs.scaffold.high_card import GAME as TINY
 from card_envs.serve import _seats as seats_module
 from card_envs.serve._advisers import Advisers
 from card_envs.serve._asking import ServedOpponents, advice, choose
@@ -34,7 +37,7 @@ from card_envs.serve._seats import Seats
 from card_envs.serve._stdio import answer, serve_stdio
 from card_envs.serve._tables import Tables
 from card_envs.sitting import Sitting
-from tests.conftest import is_timed, redealt, short_options
+from tests.conftest import FirstLegal, is_timed, redealt, short_options
 from tests.serving import ask, events
 
 pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
@@ -634,12 +637,58 @@ def test_a_long_search_holds_up_nobody(game: Game, tmp_path: Path) -> None:
         await asyncio.sleep(0)
         with pytest.raises(Problem, match="at work"):
             await seats.advisers.searches.run(release.wait)
+        blocked.append(asyncio.create_task(seats.advisers.searches.run(release.wait, patient=True)))  # an opponent's
         assert (await ask(seats, "position", token=created["seats"][0]["token"]))["turn"] == 0
         release.set()
         assert all(await asyncio.gather(*blocked))
         seats.stop()
 
     asyncio.run(crowd())
+
+
+class Slow(FirstLegal):
+    """Thinks until it is told to move, one search at a time: of the last legal move first, then of the first one."""
+
+    turns = 0
+    begun, release = threading.Event(), threading.Event()
+    lock = threading.Lock()
+
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+        assert self.lock.acquire(blocking=False)
+        self.begun.set()
+        assert self.release.wait(30)
+        self.lock.release()
+        self.turns += 1
+        last = decisions.mask.shape[1] - 1 - decisions.mask[:, ::-1].argmax(axis=1)
+        return last if self.turns == 1 else super().act(decisions, rng)
+
+
+def test_a_move_is_not_played_where_others_were_taken_back_meanwhile(tmp_path: Path) -> None:
+    """What is thought of then is dropped, and the opponent looks at the position that there is."""
+    Slow.begun.clear()
+    Slow.release.clear()
+
+    async def play() -> None:
+        seats = make_seats(
+            tmp_path, [TINY.name], [f"{TINY.name}/slow=tests.test_serve:Slow"], replace(LIMITS, searches=2), True
+        )
+        expected = Sitting.dealt(TINY, {}, 1)
+        players = [None if seat == expected.seat else "slow" for seat in range(TINY.rules.NUM_SEATS)]
+        made = await ask(seats, "table", game=TINY.name, players=players, seed=1, undo=True)
+        token = next(seat["token"] for seat in made["seats"])
+        one, other, *_ = (await ask(seats, "position", token=token))["view"]["legal"]
+        await ask(seats, "move", token=token, move=one, wait=0.0)
+        assert await asyncio.to_thread(Slow.begun.wait, 30)
+        assert (await ask(seats, "undo", token=token))["turn"] == 0
+        await ask(seats, "move", token=token, move=other, wait=0.0)
+        Slow.release.set()
+        seen = await ask(seats, "position", token=token, wait=30, since=0)
+        expected.play(expected.action(other))
+        reply, *others = expected.legal_moves()
+        assert others and [move["move"] for move in seen["moves"][:2]] == [other, reply] and not seen["problem"]
+        seats.stop()
+
+    asyncio.run(play())
 
 
 @pytest.mark.mechanics

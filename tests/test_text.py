@@ -96,13 +96,18 @@ def test_answers_that_are_no_moves_are_explained_and_counted() -> None:
     legal = env.legal_moves()
     both = f"either {legal[0]} or {legal[1]}"
     for number, (answer, said) in enumerate(
-        [("", "''; legal are"), ("a trump", "'a trump'; legal are"), (both, f"'{both}'; legal are")], 1
+        [
+            ("", "'' gives no move; legal are"),
+            ("a trump", "'a trump' gives no move; legal are"),
+            (both, f"'{both}' gives no move; legal are"),
+        ],
+        1,
     ):
         text, paid, done = env.step(answer)
         assert said in text and text.startswith("That is no legal move") and not done and paid == 0
         assert env.invalid == number and env.legal_moves() == legal
         assert text.endswith(before[before.index("Your legal moves") :])
-    for answer in (f"**{legal[1]}**", f"I take the second.\n{legal[1]}", f"{legal[0]}? No.\nmy move: {legal[1]}"):
+    for answer in (f"**{legal[1]}**", f"I take the second.\nMove: {legal[1]}", f"<move>{legal[1]}</move>"):
         env.reset(seed=1)
         env.step(answer)
         assert legal[1] not in env.legal_moves() and legal[0] in env.legal_moves() and env.invalid == 0

@@ -130,7 +130,8 @@ def in_a_word(value: Any) -> str:
 def warn_if_unlike_training(policy: Policy, game: Game, options: Mapping[str, Any]) -> None:
     """Warn the caller's caller if a policy was trained under other options."""
     if warning := unlike_training(policy.name, policy, game, options):
-        warnings.warn(warning, UserWarning, stacklevel=3)
+        readable = (letter if letter.isprintable() else ascii(letter)[1:-1] for letter in warning)
+        warnings.warn("".join(readable), UserWarning, stacklevel=3)
 
 
 @cache

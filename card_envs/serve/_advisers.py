@@ -39,8 +39,8 @@ class Advisers:
     def __init__(self, opponents: ServedOpponents, limits: Limits) -> None:
         self.opponents = opponents
         self.limits = limits
-        self.quick = Workers(2, 4 * limits.waiting, "quick")
-        self.searches = Workers(limits.searches, limits.waiting, "search")
+        self.quick = Workers(2, 4 * limits.waiting)
+        self.searches = Workers(limits.searches, limits.waiting)
 
     async def games(self, asked: messages.GamesRequest) -> messages.Games:
         return messages.Games(
@@ -176,7 +176,7 @@ class Advisers:
             del loading[0]
 
     def stop(self) -> None:
-        """Drop jobs that no thread has begun."""
+        """Refuse jobs that no thread has begun."""
         self.quick.stop()
         self.searches.stop()
 

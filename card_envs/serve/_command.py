@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import errno
 import gc
 import logging
 import socket
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from threading import Thread
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from card_envs.games import GAMES, get_game
 from card_envs.serve._advisers import Advisers
@@ -22,10 +20,13 @@ from card_envs.serve._limits import Limits
 from card_envs.serve._seats import Seats
 from card_envs.serve._tables import Tables
 
-LOOPBACK = ("localhost", "127.0.0.1", "::1", "[::1]")
+if TYPE_CHECKING:
+    import uvicorn
+
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 ANYWHERE = ("0.0.0.0", "::")
 BACKLOG = 2048
-SPARE_FILES = 256  # file descriptors for other uses than connections
+OPEN_FILES = 8192  # each connection is one
 SECONDS_TO_END = 5
 SECONDS_TO_KEEP = 75  # keep-alive of an idle connection
 
@@ -85,31 +86,60 @@ def listen(host: str, port: int) -> list[socket.socket]:
 
 
 def names_of(host: str, hosts: Sequence[str]) -> list[str]:
-    """Return the host names of a server that listens at a host, including the given ones."""
-    if host not in ANYWHERE:
+    """Return the host names of a server that listens at a host, including the given ones.
+
+    Raises:
+        ValueError: a given one has an asterisk elsewhere than in `*.name`.
+    """
+    if wrong := [name for name in hosts if name != "*" and "*" in name.removeprefix("*.")]:
+        raise ValueError(f"host name {wrong[0]!r:.80}: expected a name, *.NAME for all below it, or *")
+    host, *hosts = (f"[{name}]" if ":" in name and name[0] != "[" else name for name in (host, *hosts))
+    if host.strip("[]") not in ANYWHERE:
         return [*LOOPBACK, host, *hosts]
-    from card_envs.serve._door import ANY_ADDRESS
+    from card_envs.serve._guard import ANY_ADDRESS
 
     own = socket.gethostname().lower()
     return [*LOOPBACK, ANY_ADDRESS, own, own.partition(".")[0], f"{own.partition('.')[0]}.local", *hosts]
 
 
-def with_files(limits: Limits) -> Limits:
-    """Return the limits with as many connections as open files are permitted; ask the system for more."""
+def permit_open_files() -> None:
+    """Ask the system for as many open files as a thousand tables need."""
     try:
         import resource
-    except ImportError:  # Windows has no such limit
-        return limits
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = limits.connections + SPARE_FILES
-    if 0 <= soft < wanted:
-        soft = wanted if hard < 0 else min(wanted, hard)
-        with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        connections = max(1, min(limits.connections, soft - SPARE_FILES))
-        share = limits.connections_per_client * connections // limits.connections  # never all of them
-        return replace(limits, connections=connections, connections_per_client=max(1, share))
-    return limits
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if 0 <= soft < OPEN_FILES:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES if hard < 0 else min(OPEN_FILES, hard), hard))
+    except (ImportError, OSError, ValueError):  # Windows has no such limit
+        pass
+
+
+def http_server(seats: Seats, names: Sequence[str], origins: Sequence[str] = (), root_path: str = "") -> uvicorn.Server:
+    """Return a server to run; the arguments are those of `serve_http`."""
+    try:
+        import uvicorn
+
+        from card_envs.serve.app import make_app
+    except ImportError as error:
+        raise ValueError(f"serve: {error.name} is missing: pip install 'card_envs[serve]'") from None
+
+    class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            seats.end()  # streams and requests that wait, which uvicorn would wait for
+            await super().shutdown(sockets)
+
+    return Server(
+        uvicorn.Config(
+            make_app(seats, origins, names, root_path),
+            http="h11",  # bounds the head of a request
+            ws="none",
+            log_level="warning",
+            access_log=False,  # the link of a seat is a secret
+            server_header=False,
+            timeout_graceful_shutdown=SECONDS_TO_END,
+            timeout_keep_alive=SECONDS_TO_KEEP,
+        )
+    )
 
 
 def serve_http(
@@ -118,7 +148,6 @@ def serve_http(
     names: Sequence[str],
     origins: Sequence[str],
     root_path: str,
-    proxies: Sequence[str],
     tell: Callable[[str], None],
 ) -> None:
     """Serve until the process is told to end.
@@ -129,29 +158,11 @@ def serve_http(
         names: of the host, from `names_of`.
         origins: other web origins that may send requests.
         root_path: path prefix behind a reverse proxy.
-        proxies: addresses of reverse proxies, which say for whom they ask.
         tell: called with progress messages, one line each.
     """
-    try:
-        import uvicorn
-
-        from card_envs.serve._connections import Server, uvicorn_options
-        from card_envs.serve.app import make_app
-    except ImportError as error:
-        raise ValueError(f"serve: {error.name} is missing: pip install 'card_envs[serve]'") from None
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
-
-    # No access log: the link of a seat is a secret.
-    config = uvicorn.Config(
-        make_app(seats, origins, names, root_path),
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=SECONDS_TO_END,
-        timeout_keep_alive=SECONDS_TO_KEEP,
-        **uvicorn_options(seats.limits, proxies),
-    )
-    server = Server(config, seats.end)
+    permit_open_files()
+    server = http_server(seats, names, origins, root_path)
     host, port, *_ = listeners[0].getsockname()
     failures: list[Exception] = []
 

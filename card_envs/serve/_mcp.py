@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable
 from importlib.metadata import version
 from io import TextIOWrapper
 from itertools import count
+from types import SimpleNamespace
 from typing import Any, BinaryIO, Literal
 
 from pydantic import Field, ValidationError
@@ -48,7 +49,10 @@ class NumberRequest(Request):
 
 
 class AnswerRequest(NumberRequest):
-    move: str = Field(max_length=LONGEST_MOVE, description="a legal move in any spelling: TD, ten of diamonds, H2-H5")
+    move: str = Field(
+        max_length=LONGEST_MOVE,
+        description="a legal move alone, in any spelling: TD, ten of diamonds, H2-H5; or a line `Move: TD`",
+    )
 
 
 class HintRequest(NumberRequest):
@@ -224,13 +228,21 @@ def serve_mcp(tables: ModelTables, source: BinaryIO, target: BinaryIO) -> None:
 
     async def lines() -> AsyncIterator[str]:
         requests = TextIOWrapper(source, encoding="utf-8", errors="replace")
-        while line := await in_daemon(requests.readline):  # anyio's threads could not be left at Ctrl-C
+        while line := await in_daemon(requests.readline):
             yield line
 
-    async def serve() -> None:
+    async def serve() -> None:  # reads and writes in threads that can be left at Ctrl-C, unlike anyio's
         requests: Any = lines()
-        answers = anyio.wrap_file(TextIOWrapper(target, encoding="utf-8"))
+        answers: Any = SimpleNamespace(
+            write=lambda text: in_daemon(lambda: target.write(text.encode())), flush=lambda: in_daemon(target.flush)
+        )
         async with stdio_server(requests, answers) as (reader, writer):
             await server.run(reader, writer, server.create_initialization_options())
 
-    anyio.run(serve)
+    unsent = False
+    try:
+        anyio.run(serve)
+    except* anyio.BrokenResourceError:  # the process was told to end while nobody read
+        unsent = True
+    if unsent:
+        raise KeyboardInterrupt

@@ -44,6 +44,11 @@ class Operation:
         """Return the keys of the request that stand in the path."""
         return re.findall(r"{(\w+)}", self.path)
 
+    def names_in_query(self) -> list[str]:
+        """Return the keys of the request that stand in the query."""
+        in_path, is_sent = self.names_in_path(), self.method == "POST" or self.streams
+        return [] if is_sent else [name for name in self.request.model_fields if name not in in_path]
+
 
 def _by_advisers(handler: Callable[[Advisers, Any], Any]) -> Callable[[Seats, Any], Any]:
     """Return a handler that needs no table."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from typing import TypeAlias
 
@@ -12,7 +11,6 @@ from card_envs.record import GameRecord
 from card_envs.serve import _messages as messages
 from card_envs.serve._advisers import Advisers, log
 from card_envs.serve._asking import choose, is_quick
-from card_envs.serve._limits import CLIENT, ROOT_PATH, Queue
 from card_envs.serve._messages import Position, Problem, Watched, wrong
 from card_envs.serve._positions import position, watched
 from card_envs.serve._tables import Header, SeatedTable, Tables
@@ -34,8 +32,8 @@ class Seats:
         self.limits = advisers.limits
         self.tables = tables
         self.allow_deals = allow_deals
+        self.root_path = ""  # of links in replies, behind a reverse proxy
         self.stopping = asyncio.Event()
-        self._streams: Counter[str] = Counter()  # open streams, by client
         self._reading: dict[str, asyncio.Future[None]] = {}  # tables being read, by name
 
     async def create(self, asked: messages.TableRequest) -> messages.NewTable:
@@ -78,15 +76,14 @@ class Seats:
         except ValueError as error:
             raise wrong("bad_deal", error) from None
         self._go_on(table)
-        root = ROOT_PATH.get()
         return messages.NewTable(
             game=game.name,
             seats=[
-                messages.Chair(seat=seat, token=token, link=f"{root}/v1/seats/{token}")
+                messages.Chair(seat=seat, token=token, link=f"{self.root_path}/v1/seats/{token}")
                 for seat, token in enumerate(tokens)
                 if token
             ],
-            watch=messages.WatchLink(token=watcher, link=f"{root}/v1/watch/{watcher}"),
+            watch=messages.WatchLink(token=watcher, link=f"{self.root_path}/v1/watch/{watcher}"),
         )
 
     async def position(self, asked: messages.PositionRequest) -> Position:
@@ -123,9 +120,6 @@ class Seats:
         number = table.last_own(seat)
         if number is None:
             raise Problem("no_undo", "nothing can be taken back here")
-        if table.thinking:
-            table.thinking.cancel()
-            table.thinking = None
         self.tables.undo(table, table.sitting.after(number))
         return self._position(table, seat)
 
@@ -153,8 +147,6 @@ class Seats:
         table, seat = await self._find(asked.token)
         if table.persons != [seat]:
             raise Problem("not_alone", "others play here")
-        if table.thinking:
-            table.thinking.cancel()
         self.tables.remove(table)
         return messages.Left(left=True)
 
@@ -178,19 +170,13 @@ class Seats:
     ) -> Events | None:
         if last is not None and table.sitting.over and last == len(table.sitting.moves):
             return None
-        if (
-            self._streams.total() >= self.limits.streams
-            or self._streams[CLIENT.get()] >= self.limits.streams_per_client
-            or (table.watchers if watching else table.streams) >= self.limits.streams_per_table
-        ):
-            raise Problem("busy", "too many event streams are open")
+        if (table.watchers if watching else table.streams) >= self.limits.streams_per_table:
+            raise Problem("busy", "too many event streams are open at this table")
         return self._follow(table, look, last, watching)
 
     async def _follow(
         self, table: SeatedTable, look: Callable[[int | None], Shown], last: int | None, watching: bool
     ) -> Events:
-        client = CLIENT.get()
-        self._streams[client] += 1
         table.streams += not watching
         table.watchers += watching
         try:
@@ -206,8 +192,6 @@ class Seats:
                     if not await _is_set_within(changed, KEEP_ALIVE):
                         yield None
         finally:
-            self._streams[client] -= 1
-            self._streams += Counter()  # drops clients with zero streams
             table.streams -= not watching
             table.watchers -= watching
             if not watching:
@@ -268,13 +252,12 @@ class Seats:
 
     def _go_on(self, table: SeatedTable) -> None:
         """Let the opponents play while it is their turn."""
-        table.client = CLIENT.get()
         if table.player is not None and not (table.thinking or table.problem or self.stopping.is_set()):
             table.thinking = asyncio.get_running_loop().create_task(self._play(table))
 
     async def _play(self, table: SeatedTable) -> None:
         try:
-            while table.player is not None:
+            while table.player is not None and not table.gone:
                 await self._play_one(table)
         except Problem as problem:  # disk full: tried again at the next request
             if not self.stopping.is_set():  # at shutdown, the move is played after the next start
@@ -283,23 +266,21 @@ class Seats:
             table.problem = str(self.advisers.failed(f"{table.header.game}/{table.player}"))
             table.notify()
         finally:
-            if table.thinking is asyncio.current_task():
-                table.thinking = None
+            table.thinking = None
 
     async def _play_one(self, table: SeatedTable) -> None:
-        game = table.sitting.game
-        name = table.player or ""
+        sitting, name = table.sitting, table.player or ""
         opponent = table.opponents.get(name)
         if opponent is None:  # an instance per table, which remembers its plans
             seconds = min(table.header.seconds, self.limits.seconds)
-            opponent = table.opponents[name] = self.opponents.opponent(game, name).within(seconds)
-        work = choose(opponent, table.sitting, table.header.key)
+            opponent = table.opponents[name] = self.opponents.opponent(sitting.game, name).within(seconds)
+        work = choose(opponent, sitting, table.header.key)
         if is_quick(opponent):
             action = work()
             await asyncio.sleep(0)  # others have their turn
         else:
-            action = await self.advisers.searches.run(work, queue=lambda: _queue(table), patient=True)
-        if not table.gone:
+            action = await self.advisers.searches.run(work, patient=True)
+        if table.sitting is sitting and not table.gone:  # no move was taken back meanwhile
             self.tables.play(table, action)
 
     async def tend(self) -> None:
@@ -338,11 +319,6 @@ def _still(since: int | None, asked: Sitting, table: SeatedTable) -> int | None:
     """Return the number of the first move to list: `since`, asked for when the sitting was `asked`, or an undo's."""
     now = table.sitting
     return since if since is None or now is asked else min(since, now.num_common(asked))
-
-
-def _queue(table: SeatedTable) -> Queue:
-    """Return the queue of an opponent's search: tables at which a client waits come first."""
-    return table.client, "tables" if table.waiting or table.streams else "tables left alone", table.name
 
 
 async def _is_set_within(event: asyncio.Event, seconds: float) -> bool:

@@ -77,6 +77,7 @@ def _encoded(reply: dict[str, Any]) -> bytes:
 async def serve_stdio(seats: Seats, source: BinaryIO, target: BinaryIO) -> None:
     """Answer each line with one, until the input ends or the output is closed."""
     room = asyncio.Semaphore(AT_ONCE)
+    writing = asyncio.Lock()
     loop = asyncio.get_running_loop()
     gone = loop.create_future()  # set when the output is closed
     running: set[asyncio.Task[None]] = set()
@@ -84,13 +85,17 @@ async def serve_stdio(seats: Seats, source: BinaryIO, target: BinaryIO) -> None:
     async def work(line: bytes) -> None:
         data = _encoded(await answer(seats, line))
         try:
-            target.write(data)
-            target.flush()
+            async with writing:
+                await in_daemon(lambda: write(data))  # the parent may not be reading
         except OSError as error:
             if not gone.done():
                 gone.set_result(error)
         finally:
             room.release()
+
+    def write(data: bytes) -> None:
+        target.write(data)
+        target.flush()
 
     def read() -> bytes:
         line = source.readline(seats.limits.body + 2)

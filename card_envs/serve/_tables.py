@@ -80,7 +80,6 @@ class SeatedTable:
         self.streams = 0  # of persons at the table
         self.watchers = 0  # streams of watchers
         self.waiting = 0  # number of requests that wait for a turn
-        self.client = ""  # the client of the last request
         self.thinking: asyncio.Task[None] | None = None
         self.changed = asyncio.Event()
         self.opponents: dict[str, Opponent] = {}  # by name

@@ -12,7 +12,7 @@ from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import FastAPI, Header, Query
+from fastapi import Depends, FastAPI, Header, Query
 from fastapi import Path as PathParameter
 from fastapi import Request as HttpRequest
 from fastapi.exceptions import RequestValidationError
@@ -29,7 +29,7 @@ from starlette.types import Receive, Scope, Send
 from card_envs.draw import draw
 from card_envs.serve import _messages as messages
 from card_envs.serve._advisers import Advisers
-from card_envs.serve._door import Bodies, Door
+from card_envs.serve._guard import BodyLimit, RequestGuard
 from card_envs.serve._messages import RETRY_AFTER, EventsRequest, Picture, Position, Problem, Request, as_json
 from card_envs.serve._operations import OPERATIONS, Operation
 from card_envs.serve._positions import in_words
@@ -62,7 +62,7 @@ def make_app(seats: Seats, origins: Sequence[str] = (), hosts: Sequence[str] = (
         seats.stop()
 
     failures: dict[int | str, dict[str, Any]] = {
-        status: {"model": messages.Failure} for status in sorted({*messages.STATUS.values(), 400, 405, 408, 431})
+        status: {"model": messages.Failure} for status in sorted({*messages.STATUS.values(), 400, 405})
     }
     app = FastAPIOffline(
         redoc_url=None,
@@ -72,14 +72,12 @@ def make_app(seats: Seats, origins: Sequence[str] = (), hosts: Sequence[str] = (
         lifespan=life,
         responses=failures,
     )
-    app.state.root_path = root_path
-    app.add_middleware(Bodies, most=seats.limits.body)
+    app.state.root_path = seats.root_path = root_path
+    app.add_middleware(BodyLimit, most=seats.limits.body)
     app.add_middleware(GZipMiddleware, minimum_size=4096)  # drawings compress to a tenth
     if origins:
         app.add_middleware(CORSMiddleware, allow_origins=list(origins), allow_methods=["*"], allow_headers=["*"])
-    app.add_middleware(
-        Door, hosts=hosts, origins=origins, root_path=root_path, most=seats.limits.connections_per_client
-    )
+    app.add_middleware(RequestGuard, hosts=hosts, origins=origins, root_path=root_path)
     app.add_exception_handler(Problem, _tell_problem)
     app.add_exception_handler(RequestValidationError, _tell_malformed)
     app.add_exception_handler(HTTPException, _tell_http)
@@ -108,8 +106,21 @@ def _add(app: FastAPI, operation: Operation, seats: Seats) -> None:
         name=operation.name,
         description=operation.sentence,
         status_code=operation.status,
+        dependencies=[Depends(_query_check(operation))],
         **extra,
     )
+
+
+def _query_check(operation: Operation) -> Callable[[HttpRequest], None]:
+    """Return a function that refuses unknown keys of a query, as bodies and JSON lines do."""
+    known = {*operation.names_in_query(), *(SHOWING if operation.reply is Position and not operation.streams else ())}
+
+    def check(request: HttpRequest) -> None:
+        if unknown := sorted(request.query_params.keys() - known):
+            takes = ", ".join(sorted(known)) or "nothing"
+            raise Problem("bad_request", f"{unknown[0]:.80}: unknown; the query takes {takes}", unknown[0][:80])
+
+    return check
 
 
 def _replying(operation: Operation, seats: Seats) -> Callable[..., Awaitable[Response]]:
@@ -126,8 +137,8 @@ def _replying(operation: Operation, seats: Seats) -> Callable[..., Awaitable[Res
     keyword = partial(Parameter, kind=Parameter.KEYWORD_ONLY)
     parameters, in_body = [], {}
     for name, field in operation.request.model_fields.items():
-        place = PathParameter if name in operation.names_in_path() else None if operation.method == "POST" else Query
-        if place is None:
+        place = PathParameter if name in operation.names_in_path() else Query
+        if place is Query and name not in operation.names_in_query():
             in_body[name] = field
             continue
         kind: Any = Annotated[(field.annotation, *field.metadata, place(description=field.description))]
@@ -152,7 +163,8 @@ def _streaming(operation: Operation, seats: Seats) -> Callable[..., Awaitable[Re
         stream = await operation.handler(seats, EventsRequest(token=token, last=_turn_in(last_event_id)))
         if stream is None:
             return Response(status_code=204)
-        return StreamingResponse(_as_events(stream), media_type="text/event-stream")
+        unbuffered = {"X-Accel-Buffering": "no"}  # by nginx and others in front
+        return StreamingResponse(_as_events(stream), media_type="text/event-stream", headers=unbuffered)
 
     return answer
 

@@ -44,6 +44,17 @@ def test_other_options_are_named(mine: str) -> None:
     assert code == 0 and output.count("was trained with") == 1
 
 
+def test_a_folders_name_does_not_speak_to_the_terminal(mine: str) -> None:
+    """Its control characters are spelled out in warnings of Python, and in those of the command."""
+    name = "./x\x1b]0;pwned\x07\x1b[2J\x9b2J"
+    Path(mine).rename(name)
+    with pytest.warns(UserWarning, match="was trained with") as found:
+        play_pairs(GAME, name, "greedy", 1, options=ONE_CARD)
+    assert r"x\x1b]0;pwned\x07\x1b[2J\x9b2J was" in str(found[0].message)
+    _, output = run("compare", GAME.name, "greedy", name, "--pairs", 1, "-o", "deals=[1]")
+    assert "was trained with" in output and not {"\x1b", "\x07", "\x9b"} & set(output)
+
+
 def test_the_same_options_and_unknown_ones_pass(mine: str) -> None:
     """Shipped networks never warn: their strength is measured."""
     with warnings.catch_warnings(action="error"):

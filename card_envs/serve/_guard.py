@@ -1,21 +1,23 @@
-"""Middleware for all HTTP requests: host, origin, body size, and headers of every reply."""
+"""Middleware for all HTTP requests: host, origin, body size, and headers of every reply.
+
+Slow clients, floods and fairness among strangers are a reverse proxy's: `examples/nginx.conf`.
+"""
 
 from __future__ import annotations
 
 import ipaddress
 import logging
 import re
-from collections import Counter
 from collections.abc import Collection, Sequence
 from urllib.parse import urlsplit
 
 from fastapi.responses import JSONResponse
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from card_envs.serve._limits import CLIENT, ROOT_PATH, client_of
-from card_envs.serve._messages import RETRY_AFTER, Problem
+from card_envs.serve._messages import Problem
 
 log = logging.getLogger("card_envs.serve")
 
@@ -33,29 +35,24 @@ POLICY = (
 )
 DOCS = "/docs"  # FastAPI's page, which has an inline script
 DOCS_POLICY = f"{POLICY}; script-src 'self' 'unsafe-inline'"
-HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s/?#@:\\\[\]]+)(?::[0-9]{0,5})?")  # nothing but a name and a port
+ADDRESS = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([0-9.]+))(?::[0-9]{0,5})?")  # as a Host header
 SAFE = ("GET", "HEAD", "OPTIONS")  # methods that change nothing
 
 
-class Door:
+class RequestGuard:
     """The outermost middleware. Uncaught exceptions become JSON, too."""
 
-    def __init__(
-        self, app: ASGIApp, hosts: Collection[str], origins: Collection[str], root_path: str, most: int
-    ) -> None:
+    def __init__(self, app: ASGIApp, hosts: Sequence[str], origins: Collection[str], root_path: str) -> None:
         """Let requests in.
 
         Args:
             app: what answers them.
-            hosts: names of this server.
+            hosts: names of this server; `*.name` stands for all below a name, `*` for any.
             origins: other web origins that may send requests.
             root_path: path prefix behind a reverse proxy.
-            most: requests of a client that are answered at a time; behind a proxy, its connections do not limit them.
         """
         self.app = app
-        self.most = most
-        self._answered: Counter[str] = Counter()  # requests being answered, by client
-        self.hosts = [host.lower() for host in hosts]
+        self.hosts = hosts
         self.origins = [origin.lower() for origin in origins]
         self.root_path = root_path
 
@@ -63,9 +60,6 @@ class Door:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        client = client_of(scope["client"][0]) if scope.get("client") else ""
-        CLIENT.set(client)
-        ROOT_PATH.set(self.root_path)
         self._put_under_root(scope)
         policy = DOCS_POLICY if scope["path"] == self.root_path + DOCS else POLICY
         extra = {**HEADERS, "Content-Security-Policy": policy}
@@ -79,9 +73,8 @@ class Door:
                 message["headers"] = [*message["headers"], *added]
             await send(message)
 
-        self._answered[client] += 1
         try:
-            refusal = self._refusal(scope, client)
+            refusal = await self._refusal(scope, receive)
             if refusal is None:
                 await self.app(scope, receive, with_headers)
                 return
@@ -89,11 +82,7 @@ class Door:
             log.exception("%s %r failed", scope["method"], scope["path"][:12])  # a seat's link is secret
             if started:
                 raise
-            refusal = JSONResponse(Problem("failed", "the server failed; its log has more").as_dict(), 500)
-        finally:
-            self._answered[client] -= 1
-            if not self._answered[client]:
-                del self._answered[client]
+            refusal = _problem_response(500, Problem("failed", "the server failed; its log has more"))
         await refusal(scope, receive, with_headers)
 
     def _put_under_root(self, scope: Scope) -> None:
@@ -105,22 +94,34 @@ class Door:
             scope["path"] = self.root_path + scope["path"]
             scope["raw_path"] = self.root_path.encode() + scope.get("raw_path", b"")
 
-    def _refusal(self, scope: Scope, client: str) -> JSONResponse | None:
+    async def _refusal(self, scope: Scope, receive: Receive) -> JSONResponse | None:
         """Return the reply to a refused request, or None."""
-        if self._answered[client] > self.most:
-            return _told(503, Problem("busy", f"{self.most} requests of this client are being answered; try again"))
         method, headers = scope["method"], Headers(scope=scope)
         if "\0" in scope["path"]:  # invalid in file names
-            return _told(404, Problem("unknown", "Not Found"))
+            return _problem_response(404, Problem("unknown", "Not Found"))
         host = headers.get("host", "")
-        if not is_known(host, self.hosts):
-            return _told(400, Problem("bad_request", f"Host: {host!r:.80} is no name of this server (see --host-name)"))
-        if "content-length" in headers and "transfer-encoding" in headers:  # a proxy may read another request in it
-            return _told(400, Problem("bad_request", "Content-Length: not beside Transfer-Encoding"))
-        asked = headers.get("access-control-request-method") if method == "OPTIONS" else None
-        if (asked or method) not in SAFE and self._is_foreign(headers, host):
-            return _told(403, Problem("forbidden", "Origin: pages from elsewhere may not ask this (see --origin)"))
+        if not (ANY_ADDRESS in self.hosts and _is_address(host)) and not await self._is_trusted(scope, receive):
+            what = f"Host: {host!r:.80} is not a name of this server (see --host-name)"
+            return _problem_response(400, Problem("bad_request", what))
+        requested = headers.get("access-control-request-method") if method == "OPTIONS" else None
+        if (requested or method) not in SAFE and self._is_foreign(headers, host):
+            what = "Origin: pages from elsewhere may not ask this (see --origin)"
+            return _problem_response(403, Problem("forbidden", what))
         return None
+
+    async def _is_trusted(self, scope: Scope, receive: Receive) -> bool:
+        """Return whether Starlette's middleware lets the host name in; its own reply, a plain text, is not sent."""
+        trusted = False
+
+        async def let_in(*_: object) -> None:
+            nonlocal trusted
+            trusted = True
+
+        async def ignore(message: Message) -> None:
+            pass
+
+        await TrustedHostMiddleware(let_in, self.hosts, www_redirect=False)(scope, receive, ignore)
+        return trusted
 
     def _is_foreign(self, headers: Headers, host: str) -> bool:
         """Return whether a page of another origin sent the request: browsers say so; other clients need no origin."""
@@ -133,8 +134,8 @@ class Door:
         return any(_place(origin) != host.lower() for origin in origins)
 
 
-def _told(status: int, problem: Problem) -> JSONResponse:
-    return JSONResponse(problem.as_dict(), status, {"Retry-After": RETRY_AFTER} if status == 503 else None)
+def _problem_response(status: int, problem: Problem) -> JSONResponse:
+    return JSONResponse(problem.as_dict(), status)
 
 
 def _place(origin: str) -> str:
@@ -145,28 +146,16 @@ def _place(origin: str) -> str:
         return ""
 
 
-def is_known(host: str, hosts: Sequence[str]) -> bool:
-    """Return whether a Host header names this server: a name, or `*.name` for all subdomains; `*` is any."""
-    found = HOST.fullmatch(host)
-    if found is None:
-        return False
-    name = found[1].lower().strip("[]").rstrip(".")
-    if "*" in hosts or name in hosts or f"[{name}]" in hosts:
-        return True
-    if any(pattern.startswith("*.") and name.endswith(pattern[1:]) for pattern in hosts):
-        return True
-    return ANY_ADDRESS in hosts and _is_address(name)
-
-
-def _is_address(name: str) -> bool:
+def _is_address(host: str) -> bool:
+    """Return whether a Host header is an IP address, with a port or without."""
+    match = ADDRESS.fullmatch(host)
     try:
-        ipaddress.ip_address(name)
+        return match is not None and bool(ipaddress.ip_address(match[1] or match[2]))
     except ValueError:
         return False
-    return True
 
 
-class Bodies:
+class BodyLimit:
     """Middleware that refuses bodies that are too long or not JSON."""
 
     def __init__(self, app: ASGIApp, most: int) -> None:
@@ -178,16 +167,15 @@ class Bodies:
             await self.app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        declared = headers.get("content-length", "0").strip()
-        has_body = declared.strip("0") != "" or "transfer-encoding" in headers
+        length = int(headers.get("content-length", "0"))  # the protocol below has checked it
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         problem = None
-        if declared.isascii() and declared.isdigit() and _is_more(declared, self.most):
+        if length > self.most:
             problem = Problem("too_large", f"expected a body of at most {self.most:,} bytes")
-        elif has_body and scope["method"] not in SAFE and kind != "application/json":
+        elif (length or "transfer-encoding" in headers) and scope["method"] not in SAFE and kind != "application/json":
             problem = Problem("not_json", f"Content-Type: expected application/json, got {kind!r:.80}")
         if problem is not None:
-            await JSONResponse(problem.as_dict(), problem.status)(scope, receive, send)
+            await _problem_response(problem.status, problem)(scope, receive, send)
             return
         left = self.most
 
@@ -200,8 +188,3 @@ class Bodies:
             return message
 
         await self.app(scope, bounded, send)
-
-
-def _is_more(digits: str, most: int) -> bool:
-    """Return whether a number, given by any number of digits, exceeds another."""
-    return len(digits.lstrip("0")) > 18 or int(digits[-18:]) > most

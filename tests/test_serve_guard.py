@@ -1,8 +1,8 @@
-"""The server's door: which requests are refused, and that every reply has the promised form."""
+"""Which requests the server refuses, and that every reply has the promised form."""
 
 from __future__ import annotations
 
-import contextlib
+import asyncio
 import io
 import json
 import math
@@ -13,37 +13,34 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from benchmarks.serving import ENVIRONMENT
 from card_envs import GameRecord, replay
-from card_envs.__main__ import app as cli
 from card_envs.envs.aec import CardEnv
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent
 from card_envs.scaffold.high_card import GAME as TINY
 from card_envs.serve import _stdio as stdio_module
-from card_envs.serve._command import ANYWHERE, listen, make_seats, names_of, with_files
-from card_envs.serve._limits import Limits, is_within, proxies_of
+from card_envs.serve._command import ANYWHERE, listen, make_seats, names_of
+from card_envs.serve._limits import Limits
 from card_envs.serve._messages import STATUS
-from card_envs.serve._operations import CALLS
+from card_envs.serve._operations import CALLS, OPERATIONS, Operation
 from card_envs.serve._seats import Seats
+from tests.serving import ask, bytes_waiting, serving
 
-uvicorn = pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
+pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
 pytest.importorskip("httpx", reason="what FastAPI's test client needs is not installed")
-from fastapi.testclient import TestClient  # noqa: E402
+from fastapi.testclient import TestClient
 
-from card_envs.serve._connections import uvicorn_options  # noqa: E402
-from card_envs.serve.app import make_app  # noqa: E402
+from card_envs.serve.app import make_app
 
-LIMITS = Limits(searches=1, patience=1.0, connections=30, connections_per_client=20, head=4096, body=1 << 16)
+LIMITS = Limits(searches=1, body=1 << 16)
 HALVES: list[Any] = ["\ud800", "a\udfff", {"\ud800": 1}, ["\ud800"], {"x": {"y": ["\udc00"]}}]
 
 
@@ -60,23 +57,9 @@ def client(tmp_path: Path) -> Iterator[TestClient]:
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """Of a server with small limits."""
-    app = make_app(seats_of(tmp_path_factory.mktemp("tables") / "tables"), hosts=("localhost", "*.cards.example"))
-    with serving(app) as port:
+    seats = seats_of(tmp_path_factory.mktemp("tables") / "tables")
+    with serving(seats, ["localhost", "*.cards.example"]) as port:
         yield port
-
-
-@contextlib.contextmanager
-def serving(app: Any, proxies: tuple[str, ...] = ()) -> Iterator[int]:
-    """Serve with small limits at this port."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", **uvicorn_options(LIMITS, proxies)))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        assert thread.is_alive()
-        time.sleep(0.01)
-    yield server.servers[0].sockets[0].getsockname()[1]
-    server.should_exit = True
-    thread.join()
 
 
 def strict(text: bytes | str) -> Any:
@@ -147,27 +130,14 @@ REQUESTS: dict[str, tuple[bytes, int]] = {
     "another host": (asked("GET /v1/games", host="elsewhere.example"), 400),
     "no host": (b"GET /v1/games HTTP/1.0\r\n\r\n", 400),
     "a host that is none": (asked("GET /v1/games", host="[::1"), 400),
-    "no HTTP": (b"\x16\x03\x01\x00\x00 hello\r\n\r\n", 400),
     "a host with a user": (asked("GET /v1/games", host="a@localhost"), 400),
     "a host with a path": (asked("GET /v1/games", host="localhost/x"), 400),
     "a host with a port that is none": (asked("GET /v1/games", host="localhost:80a"), 400),
-    "a length beside parts": (
-        asked("POST /v1/tables", JSON, "Content-Length: 2", "Transfer-Encoding: chunked", body="0\r\n\r\n"),
-        400,
-    ),
-    "two hosts": (asked("GET /v1/games", "Host: elsewhere.example"), 400),
-    "a long line": (asked("GET /" + "x" * 100_000), 431),
-    "a long header": (asked("GET /v1/games", "X: " + "x" * 100_000), 431),
-    "many headers": (asked("GET /v1/games", *(f"X{number}: y" for number in range(10_000))), 431),
-    "a length that is none": (asked("POST /v1/advise", JSON, "Content-Length: x"), 400),
     "a length beyond all measure": (asked("POST /v1/advise", JSON, "Content-Length: " + "9" * 19), 413),
     "no kind of body": (asked("POST /v1/tables", "Content-Length: 2", body="{}"), 415),
     "text": (asked("POST /v1/tables", "Content-Type: text/plain", "Content-Length: 2", body="{}"), 415),
     "no JSON": (asked("POST /v1/tables", JSON, "Content-Length: 1", body="{"), 422),
     "no body": (asked("POST /v1/tables", JSON, "Content-Length: 0"), 422),
-    "half a body": (asked("POST /v1/tables", JSON, "Content-Length: 9", body="{"), 408),
-    "half a head": (b"GET /v1/ga", 408),
-    "parts that are none": (asked("POST /v1/tables", JSON, "Transfer-Encoding: chunked", body="x\r\n"), 400),
     "a page of elsewhere": (asked("POST /v1/tables", JSON, "Origin: http://x", "Content-Length: 2", body="{}"), 403),
 }
 
@@ -181,6 +151,27 @@ def test_every_error_is_the_promised_object(what: str, port: int) -> None:
     assert b"content-type: application/json" in head.lower()
 
 
+NO_HTTP = {
+    "no HTTP": b"\x16\x03\x01\x00\x00 hello\r\n\r\n",
+    "two hosts": asked("GET /v1/games", "Host: elsewhere.example"),
+    "a length that is none": asked("POST /v1/advise", JSON, "Content-Length: x"),
+    "parts that are none": asked("POST /v1/tables", JSON, "Transfer-Encoding: chunked", body="x\r\n"),
+}
+
+
+@pytest.mark.parametrize("what", NO_HTTP)
+def test_what_is_not_http_is_refused(what: str, port: int) -> None:
+    """Before it reaches the protocol, and so in plain text."""
+    assert exchange(port, NO_HTTP[what]).startswith(b"HTTP/1.1 400 ")
+
+
+@pytest.mark.parametrize("start", [b"GET /", b"GET / HTTP/1.1\r\nX: ", b"GET / HTTP/1.1\r\n", b"P"])
+def test_endless_heads_are_cut_off(start: bytes, port: int) -> None:
+    rest = (b"A: b\r\n" if start.endswith(b"\n") else b"xxxxxx") * (1 << 22)  # more than buffers hold
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection, pytest.raises(ConnectionError):
+        connection.sendall(start + rest)
+
+
 def test_only_the_page_of_docs_may_run_inline_scripts(port: int) -> None:
     """However another page's path is written."""
     for path in ("/docs", "/docs/../index.html", "/docs/..%2findex.html", "/"):
@@ -188,21 +179,34 @@ def test_only_the_page_of_docs_may_run_inline_scripts(port: int) -> None:
         assert ("script-src 'self' 'unsafe-inline'" in head) == (path == "/docs"), (path, head)
 
 
-@pytest.mark.parametrize("proxies", [(), ("127.0.0.1",)], ids=["no proxy", "a proxy"])
-def test_clients_are_told_apart_by_address(
-    proxies: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A header names another client only where it comes from a proxy that the owner has named."""
-    seen: list[str] = []
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+def test_unknown_keys_are_refused_wherever_they_stand(operation: Operation, client: TestClient) -> None:
+    """In a query, in a body and in JSON lines."""
+    made = client.post("/v1/tables", json={"game": TINY.name}).json()
+    token = made["watch"]["token"] if "watch" in operation.path else made["seats"][0]["token"]
+    token = TOKEN if operation.streams else token  # else a stream that is opened would not end
+    path = operation.path.format(game=TINY.name, token=token)
+    body: dict[str, Any] = {"json": {}} if operation.method == "POST" else {}
+    refused = client.request(operation.method, path, params={"nonsense": 1, "wait": 0}, **body)
+    assert (refused.status_code, refused.json()["error"]["field"]) == (422, "nonsense") and is_problem(refused.json())
+    if body:
+        refused = client.post(path, json={"nonsense": 1})
+        assert refused.status_code == 422 and is_problem(refused.json())
+    assert client.get(made["seats"][0]["link"]).status_code == 200  # nothing was done: it is still there
 
-    def noted(address: str) -> str:
-        seen.append(address)
-        return address
 
-    monkeypatch.setattr("card_envs.serve._door.client_of", noted)
-    with serving(make_app(seats_of(tmp_path)), proxies) as port:
-        exchange(port, asked("GET /v1/games", "X-Forwarded-For: 192.0.2.7"))
-    assert seen == ["192.0.2.7" if proxies else "127.0.0.1"]
+@pytest.mark.parametrize("operation", [one for one in OPERATIONS if one.streams], ids=lambda one: one.name)
+def test_events_are_held_back_by_no_proxy(operation: Operation, port: int) -> None:
+    body = json.dumps({"game": TINY.name, "watch": "public"})
+    made = exchange(port, asked("POST /v1/tables", JSON, f"Content-Length: {len(body)}", body=body))
+    table = strict(made.partition(b"\r\n\r\n")[2])
+    token = table["watch"]["token"] if "watch" in operation.path else table["seats"][0]["token"]
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as stream:
+        stream.sendall(asked(f"GET {operation.path.format(token=token)}"))
+        head = b""
+        while b"\r\n\r\n" not in head:
+            head += stream.recv(1)
+    assert b"x-accel-buffering: no\r\n" in head.lower() and b"content-type: text/event-stream" in head.lower()
 
 
 def test_what_fails_within_is_told(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,7 +332,7 @@ def test_which_names_of_the_host_are_known(tmp_path: Path) -> None:
     """A page can have any name lead to this machine, but no number."""
     own = socket.gethostname().lower()
     for host in ("127.0.0.1", "cards.example", *ANYWHERE):
-        known = names_of(host, ["extra.example", "*.below.example"])
+        known = names_of(host, ["extra.example", "*.below.example", "2001:db8::8"])
         with TestClient(make_app(seats_of(tmp_path / host.replace(":", "-")), hosts=known)) as client:
 
             def status(name: str, client: TestClient = client) -> int:
@@ -341,6 +345,7 @@ def test_which_names_of_the_host_are_known(tmp_path: Path) -> None:
                 "[::1]:8000",
                 "extra.example",
                 "a.below.example",
+                "[2001:db8::8]",
             ):
                 assert status(name) == 200, (host, name)
             for name in (
@@ -355,6 +360,12 @@ def test_which_names_of_the_host_are_known(tmp_path: Path) -> None:
             anywhere = host in ANYWHERE
             for name in ("192.0.2.7:8000", "[2001:db8::7]", own, f"{own.partition('.')[0]}.local"):
                 assert status(name) == (200 if anywhere else 400), (host, name)
+
+
+@pytest.mark.parametrize("name", ["*below.example", "a.*.example", "**"])
+def test_asterisks_stand_for_whole_names(name: str) -> None:
+    with pytest.raises(ValueError, match=r"host name '.*': expected a name, \*\.NAME for all below it, or \*"):
+        names_of("localhost", ["cards.example", name])
 
 
 def test_behind_a_path(tmp_path: Path) -> None:
@@ -405,136 +416,10 @@ def test_a_port_in_use_is_found_first(tmp_path: Path) -> None:
         listen("no.such.host.invalid", 80)
 
 
-def test_endless_heads_are_cut_off(port: int) -> None:
-    for start in (
-        b"GET /",
-        b"GET / HTTP/1.1\r\nX: ",
-        b"GET / HTTP/1.1\r\n",
-        b"P",
-        b"GET / HTTP/1.1\r\nHost: localhost\r\nX: y\r\n",
-    ):
-        with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
-            connection.sendall(start)
-            sent = 0
-            try:
-                while sent < 1 << 26:
-                    sent += connection.send((b"A: b\r\n" if start.endswith(b"\n") else b"x") * 10_000)
-            except ConnectionError:
-                pass
-        assert sent < 1 << 25, start
-
-
-@pytest.mark.parametrize(
-    "sent", [b"", b"GET", asked("GET /v1/games")[:-2], asked("POST /v1/advise", JSON, "Content-Length: 50")]
-)
-def test_who_does_not_finish_a_request_is_hung_up_on(sent: bytes, port: int) -> None:
-    """Also where a byte comes now and then, and after a request that was answered."""
-    for before in (b"", asked("GET /v1/games")):
-        if before and not sent:
-            continue
-        with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
-            if before:
-                connection.sendall(before)
-                assert received(connection).startswith(b"HTTP/1.1 200")
-            connection.sendall(sent)
-            connection.settimeout(0.1)
-            reply, began = b"", time.monotonic()
-            while time.monotonic() - began < 30:
-                try:
-                    if not (part := connection.recv(1 << 16)):
-                        break
-                    reply += part
-                except TimeoutError:
-                    if sent:
-                        connection.send(b"x")
-                except ConnectionError:
-                    break
-            else:
-                raise AssertionError("it waits for ever")
-            assert reply.startswith(b"HTTP/1.1 408") and is_problem(strict(reply.partition(b"\r\n\r\n")[2]))
-
-
-def test_who_takes_no_reply_is_hung_up_on(port: int) -> None:
-    with socket.socket() as connection:
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        connection.connect(("127.0.0.1", port))
-        connection.settimeout(30)
-        with contextlib.suppress(ConnectionError):
-            while True:
-                connection.sendall(asked("GET /openapi.json") * 10)
-
-
-def test_waiting_connections_keep_nobody_out(port: int) -> None:
-    """New ones come in at the cost of the oldest on which nothing is asked."""
-    held = [socket.create_connection(("127.0.0.1", port), timeout=30) for _ in range(3 * LIMITS.connections)]
-    try:
-        for number, connection in enumerate(held):
-            connection.setblocking(False)
-            if number % 2:
-                connection.send(b"GET /v1/")
-        for _ in range(5):
-            assert exchange(port, asked("GET /v1/games")).startswith(b"HTTP/1.1 200")
-    finally:
-        for connection in held:
-            connection.close()
-
-
-def test_one_client_behind_a_proxy_keeps_nobody_out(tmp_path: Path) -> None:
-    """The proxy's connections are many clients': what is limited is the requests that it forwards for one of them."""
-    seats = seats_of(tmp_path / "tables")
-    with serving(make_app(seats), ("127.0.0.1",)) as port:
-        table = json.dumps({"game": TINY.name, "players": [None, None]})
-        made = asked("POST /v1/tables", JSON, f"Content-Length: {len(table)}", body=table)
-        reply = strict(exchange(port, made).partition(b"\r\n\r\n")[2])
-        waits = f"GET {reply['seats'][1]['link']}?wait=30"
-        most = LIMITS.connections_per_client
-        held = [socket.create_connection(("127.0.0.1", port), timeout=30) for _ in range(most)]
-        try:
-            for connection in held:
-                connection.sendall(asked(waits, "X-Forwarded-For: 192.0.2.1"))
-            while seats.tables.find(reply["seats"][1]["token"])[0].waiting < most:
-                time.sleep(0.01)
-            for _ in range(5):
-                assert exchange(port, asked("GET /v1/games", "X-Forwarded-For: 192.0.2.2")).startswith(b"HTTP/1.1 200")
-                refused = exchange(port, asked("GET /v1/games", "X-Forwarded-For: 192.0.2.9, 192.0.2.1"))
-                assert refused.startswith(b"HTTP/1.1 503") and is_problem(strict(refused.partition(b"\r\n\r\n")[2]))
-                assert b"retry-after" in refused.lower()
-        finally:
-            for connection in held:
-                connection.close()
-        while seats.tables.find(reply["seats"][1]["token"])[0].waiting:
-            time.sleep(0.01)
-        assert exchange(port, asked("GET /v1/games", "X-Forwarded-For: 192.0.2.1")).startswith(b"HTTP/1.1 200")
-
-
-@pytest.mark.parametrize("proxy", ["nope", "", "*", "10.0.0.1/8", "127.0.0.1:80", "localhost", "10.0.0.0/33", " "])
-def test_proxies_have_addresses(proxy: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(ValueError, match=f"proxy: expected an IP address or a network .*, got '{re.escape(proxy)}'"):
-        uvicorn_options(LIMITS, ("127.0.0.1", proxy))
-    done = CliRunner().invoke(cli, ["serve", "--proxy", proxy])
-    assert done.exit_code != 0 and "proxy: expected an IP address" in str(done.exception or done.output)
-
-
-def test_networks_of_proxies_are_believed() -> None:
-    for address, is_one in (("10.1.2.3", True), ("::1", True), ("11.0.0.1", False), ("fe80::1", False), ("", False)):
-        assert is_within(address, proxies_of(("10.0.0.0/8", "::1"))) == is_one
-
-
-def test_no_client_gets_all_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However few files may be open."""
-    resource = pytest.importorskip("resource")
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, 1024))
-    monkeypatch.setattr(resource, "setrlimit", lambda *_: None)
-    found = with_files(Limits())
-    assert found.connections < 1024 and found.connections_per_client == found.connections // 2
-
-
 # JSON lines
 
 
 def answers_to(seats: Seats, lines: list[bytes]) -> list[Any]:
-    import asyncio
-
     target = io.BytesIO()
     asyncio.run(stdio_module.serve_stdio(seats, io.BytesIO(b"".join(lines)), target))
     return [strict(line) for line in target.getvalue().splitlines()]
@@ -542,7 +427,6 @@ def answers_to(seats: Seats, lines: list[bytes]) -> list[Any]:
 
 def test_nobody_is_answered_once_both_pipes_are_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pending requests are dropped then, however long they would take."""
-    import asyncio
 
     class Closed(io.BytesIO):
         def write(self, data: Any) -> int:
@@ -559,6 +443,33 @@ def test_nobody_is_answered_once_both_pipes_are_closed(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(stdio_module, "answer", slow)
     asyncio.run(served())
+
+
+def test_a_reader_that_sleeps_stops_nobody_else(tmp_path: Path) -> None:
+    """Nothing is read while a table is asked for; then all answers come, one line each, in order."""
+    begun, release = threading.Event(), threading.Event()
+    heeded: list[bool] = []
+
+    class Pipe(io.BytesIO):
+        def write(self, data: Any) -> int:
+            begun.set()
+            heeded.append(release.wait(30))
+            return super().write(data)
+
+    async def served() -> bytes:
+        seats, target = seats_of(tmp_path), Pipe()
+        lines = b"".join(
+            b'{"id": %d, "call": "schema", "body": {"game": "%s"}}\n' % (n, TINY.name.encode()) for n in range(9)
+        )
+        server = asyncio.create_task(stdio_module.serve_stdio(seats, io.BytesIO(lines), target))
+        await asyncio.to_thread(begun.wait, 30)
+        assert (await ask(seats, "table", game=TINY.name))["game"] == TINY.name
+        release.set()
+        await server
+        return target.getvalue()
+
+    answers = [strict(line) for line in asyncio.run(served()).splitlines()]
+    assert heeded == [True] * 9 and [line["id"] for line in answers] == list(range(9))
 
 
 def junk(rng: random.Random, depth: int = 0) -> Any:
@@ -657,17 +568,22 @@ def test_closed_pipes_are_told(closed: str) -> None:
     assert done.returncode and b"is closed" in done.stderr and b"Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("way", ["SIGINT", "SIGTERM", "stdin ends", "stdout ends"])
+@pytest.mark.parametrize("way", ["SIGINT", "SIGTERM", "stdin ends", "stdout ends", "SIGINT, unread"])
 def test_a_child_process_ends(way: str) -> None:
-    """At once, and without a traceback, though a line may be waited for."""
+    """At once, and without a traceback, though a line may be waited for, or a reader."""
     words = [sys.executable, "-m", "card_envs", "serve", "--stdio", "--game", next(iter(GAMES))]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with subprocess.Popen(words, env=ENVIRONMENT, **pipes) as child:  # type: ignore[call-overload]
         child.stdin.write(b'{"id": 1, "call": "games"}\n')
         child.stdin.flush()
         assert strict(child.stdout.readline())["id"] == 1
-        if way in ("SIGINT", "SIGTERM"):
-            child.send_signal(signal.Signals[way])
+        if way == "SIGINT, unread":
+            child.stdin.write(b'{"id": 1, "call": "games"}\n' * 1000)  # more than the pipe holds is answered
+            child.stdin.flush()
+            while bytes_waiting(child.stdout) < 50_000:  # the child waits for somebody to read, or is about to
+                pass
+        if way.startswith("SIG"):
+            child.send_signal(signal.Signals[way.partition(",")[0]])
         elif way == "stdin ends":
             child.stdin.close()
         else:
