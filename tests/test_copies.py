@@ -9,6 +9,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -87,8 +88,8 @@ def small_networks(game: Game) -> list[TrainedPolicy]:
         weights = {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()}
         networks.append(kind(game, weights))
     if game.planner is not None:
-        weights = {name: rng.normal(0, 0.3, shape) for name, shape in NTuplePolicy.shapes(game, []).items()}
-        networks.append(NTuplePolicy(game, {name: weight.astype(np.float32) for name, weight in weights.items()}))
+        (shape,) = NTuplePolicy.shapes(game, []).values()
+        networks.append(NTuplePolicy(game, {"weights": rng.normal(0, 0.3, shape).astype(np.float32)}))
     if all(importlib.util.find_spec(name) for name in ("onnx", "onnxruntime")):
         networks.append(OnnxPolicy(game, to_onnx(networks[0])))
     return networks
@@ -248,7 +249,7 @@ def test_after_an_interrupt_the_next_answer_is_that_of_the_next_question(tmp_pat
         expected = policy.probabilities(second)
         policy.probabilities(first)
         num_events = 0
-        while interrupted(lambda: policy.probabilities(first), num_events + 1):
+        while interrupted(partial(policy.probabilities, first), num_events + 1):
             num_events += 1
             policy.reset()
             np.testing.assert_array_equal(policy.probabilities(second), expected, err_msg=policy.name)
