@@ -88,6 +88,13 @@ def prepare_streams() -> None:
                 stream.reconfigure(errors="replace" if name == "stdin" else "card_envs.plain")
 
 
+def silence() -> None:
+    """Let what is printed from now on lead to nowhere, since nobody can read it."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 def _plain_letters(error: UnicodeError) -> tuple[str, int]:
     """Return plain letters for characters that an encoding lacks."""
     if not isinstance(error, UnicodeEncodeError):
@@ -139,12 +146,11 @@ class Program(typer.Typer):
                     super().__call__(*arguments, **named)
             except SystemExit as end:
                 code = end.code
-        for stream in (sys.stdout, sys.stderr):
-            try:
-                stream.flush()
-            except OSError:  # nobody reads it, or the disk is full
-                code = code or LOST_OUTPUT
-                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # else Python says it again at exit
+        try:
+            sys.stdout.flush()
+        except OSError:  # nobody reads it, or the disk is full
+            code = code or LOST_OUTPUT
+            silence()  # else Python says it again at exit
         raise SystemExit(code)
 
 

@@ -56,15 +56,15 @@ def replace_file(path: str | Path, content: bytes | str, *, keep: Path | None = 
     """
     data = content.encode() if isinstance(content, str) else content
     named, path = str(path), _resolve(path)
-    if path.exists() and not path.is_file() and not path.is_dir():
+    kind, fresh = _kind(path), _beside(path)
+    if kind and not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
         path.write_bytes(data)
         return
-    fresh = _beside(path)
     try:
         _write(fresh, data)
-        if path.exists():
-            fresh.chmod(stat.S_IMODE(path.stat().st_mode))
-        if keep is not None and path.exists():
+        if kind:
+            fresh.chmod(stat.S_IMODE(kind))
+        if kind and keep is not None:
             with contextlib.suppress(OSError):
                 keep.unlink(missing_ok=True)
                 os.link(path, keep)
@@ -190,24 +190,17 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def check_output(path: Path | None) -> None:
-    """Check before long work that a file can be written afterwards.
-
-    Raises:
-        ValueError: names the file, the problem and what was expected.
-    """
+    """Check before long work that a file can be written afterwards. Raises ValueError."""
     if path is None:
         return
     path = user_path(path)
     try:
         if not path.parent.is_dir():
             raise ValueError(f"{path}: there is no folder {path.parent}; expected a file in an existing folder")
-        with contextlib.suppress(FileNotFoundError):
-            kind = path.stat().st_mode
-            if stat.S_ISDIR(kind):
-                raise ValueError(f"{path}: is a folder; expected a file in an existing folder")
-            if not stat.S_ISREG(kind):
-                return  # a terminal or a pipe
-        _probe(_resolve(path))
+        if stat.S_ISDIR(kind := _kind(path)):
+            raise ValueError(f"{path}: is a folder; expected a file in an existing folder")
+        if not kind or stat.S_ISREG(kind):  # not a terminal or a pipe
+            _try_writing(_resolve(path))
     except OSError as error:
         raise ValueError(f"{path}: cannot be written: {error.strerror}") from None
 
@@ -221,12 +214,20 @@ def check_output_folder(folder: Path | None) -> None:
         if folder.exists() and not folder.is_dir():
             raise ValueError(f"{folder}: no files can be written there: it is a file; expected a folder")
         folder.mkdir(parents=True, exist_ok=True)
-        _probe(folder / "file")
+        _try_writing(folder / "file")
     except OSError as error:
         raise ValueError(f"{folder}: no files can be written there: {error.strerror}") from None
 
 
-def _probe(path: Path) -> None:
+def _kind(path: Path) -> int:
+    """Return the mode of a file; 0: there is none."""
+    try:
+        return path.stat().st_mode
+    except FileNotFoundError:
+        return 0
+
+
+def _try_writing(path: Path) -> None:
     fresh = _beside(path)
     fresh.open("xb").close()
     fresh.unlink()
@@ -248,11 +249,12 @@ def read_file(path: str | Path, limit: int, *, pipes: bool = False) -> bytes:
         ValueError: it is larger, or not a regular file.
     """
     path = user_path(path)
-    if not pipes and path.exists() and not path.is_file() and not path.is_dir():
+    kind = _kind(path)
+    if kind and not (pipes or stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
         raise ValueError(f"{path}: not a regular file")
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size  # 0 of a pipe
-        data = file.read(limit + 1 if pipes else max(size, 1)) if size <= limit else b""
+        data = file.read(limit + 1 if pipes else size) if size <= limit else b""
     if max(size, len(data)) > limit:
         raise ValueError(f"{path}: {max(size, len(data)):,} bytes or more; expected at most {limit:,}")
     return data

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import io
 import json
@@ -282,13 +281,6 @@ def test_what_an_encoding_lacks_is_written_in_plain_text(monkeypatch: pytest.Mon
 
 
 # What is said
-
-
-def test_one_place_makes_consoles() -> None:
-    for file in (file for part in ("card_envs", "training") for file in (ROOT / part).rglob("*.py")):
-        made = [node for node in ast.walk(ast.parse(file.read_bytes())) if isinstance(node, ast.Call)]
-        found = {ast.unparse(node.func) for node in made} & {"Console", "typer.Typer", "rich.print", "typer.echo"}
-        assert not found or file.name == "_console.py", f"{file}: {found}"
 
 
 def test_names_are_no_markup_and_no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
