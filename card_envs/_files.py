@@ -66,8 +66,9 @@ def replace_file(path: str | Path, content: bytes | str, *, keep: Path | None = 
             fresh.chmod(stat.S_IMODE(kind))
         if kind and keep is not None:
             with contextlib.suppress(OSError):
-                keep.unlink(missing_ok=True)
-                os.link(path, keep)
+                second = _beside(keep)
+                os.link(path, second)
+                second.replace(keep)
         fresh.replace(path)
     except OSError as error:
         raise OSError(error.errno, error.strerror, named) from None

@@ -241,7 +241,7 @@ def interrupted(ask: Callable[[], Any], event: int) -> bool:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # it may come in a destructor
 def test_after_an_interrupt_the_next_answer_is_that_of_the_next_question(tmp_path: Path) -> None:
-    """Wherever Ctrl-C comes, and whoever is asked."""
+    """Wherever Ctrl-C comes, and of every kind of policy."""
     decisions = decisions_at(TINY, some(positions(TINY), 2))
     first, second = (decisions.at(np.array([row])) for row in range(2))
     players = [*small_networks(TINY), *(player.policy for player in all_players(TINY, tmp_path))]
