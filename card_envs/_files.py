@@ -275,9 +275,13 @@ def read_json(path: Path) -> Any:
     if len(data) > MAX_JSON:
         raise ValueError(f"standard input: expected at most {MAX_JSON:,} bytes")
     try:
-        return json.loads(data)
+        return json.loads(data, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:  # wrong encodings and overlong numbers are ValueErrors, too
         raise ValueError(f"{path}: not JSON: {reason(error)}") from None
+
+
+def _refuse(number: str) -> None:
+    raise ValueError(f"expected finite numbers, got {number}")
 
 
 def write_json(path: Path, figures: Any) -> None:
