@@ -137,7 +137,9 @@ def test_only_regular_files_of_bounded_size_are_read(tmp_path: Path) -> None:
         read_file(tmp_path, 100)
 
 
-@pytest.mark.parametrize("text", [b"", b"{", b"\xff\xfe{}", b"[" * 200_000, b"1" * 10_000, b'{"a": }', b"[NaN]", b'{"a": -Infinity}'])
+@pytest.mark.parametrize(
+    "text", [b"", b"{", b"\xff\xfe{}", b"[" * 200_000, b"1" * 10_000, b'{"a": }', b"[NaN]", b'{"a": -Infinity}']
+)
 def test_what_is_no_json(text: bytes, tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_bytes(text)

@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium
@@ -554,6 +555,7 @@ def test_why_something_is_no_opponent_is_said_in_a_line(capfd: pytest.CaptureFix
     for wrong, said in (
         (object(), "object: expected a torch module or function from observation .*onnx.md has recipes"),
         (torch.nn.Linear, "type: expected a torch module or function"),
+        (SimpleNamespace(actor=torch.nn.Linear(size, num_actions)), "SimpleNamespace: expected a torch module"),
         (torch.nn.ModuleDict({"actor": torch.nn.Linear(size, num_actions)}), "ModuleDict has no forward: expected"),
         (lambda observation: (observation, None), "function does not fit .*expected logits .*got tuple"),
         (torch.nn.Linear(size + 1, num_actions), f"Linear does not fit .*mat1 and mat2.*{size + 1}x{num_actions}"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable
+from functools import partial
+from types import FunctionType, MethodType
 from typing import Any, TypeAlias
 
 import gymnasium
@@ -50,7 +52,7 @@ def find_actor(trained: Any) -> nn.Module:
         if not _has_forward(trained):
             raise ValueError(f"{_class(trained)} has no forward: expected {WANTED}")
         return trained if _reads_mask(trained) else Actor(trained, 1)
-    if not callable(trained) or isinstance(trained, type):
+    if not isinstance(trained, (FunctionType, MethodType, partial)):
         raise ValueError(f"{_class(trained)}: expected {WANTED}; for other libraries, docs/guides/onnx.md has recipes")
     return Actor(trained, 2 if _reads_mask(trained) else 1)
 

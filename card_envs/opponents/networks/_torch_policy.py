@@ -1,4 +1,4 @@
-"""Policies from torch modules and from what other libraries train, for use in the same Python process."""
+"""Policies from torch modules and functions, and from models of stable-baselines3, for use in the same process."""
 
 from __future__ import annotations
 

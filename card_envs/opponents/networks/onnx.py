@@ -393,7 +393,7 @@ def _with_metadata(model: Any, game: Game) -> bytes:
 
 
 def module_to_onnx(module: Any, game: Game) -> bytes:
-    """Return a torch module, or what another library trained, as an ONNX model.
+    """Return a torch module, or what else `actor_of` takes, as an ONNX model.
 
     Args:
         module: what `actor_of` takes.
