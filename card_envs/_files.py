@@ -56,15 +56,15 @@ def replace_file(path: str | Path, content: bytes | str, *, keep: Path | None = 
     """
     data = content.encode() if isinstance(content, str) else content
     named, path = str(path), _resolve(path)
-    kind, fresh = _kind(path), _beside(path)
-    if kind and not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
+    mode, fresh = _mode_of(path), _beside(path)
+    if mode and not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         path.write_bytes(data)
         return
     try:
         _write(fresh, data)
-        if kind:
-            fresh.chmod(stat.S_IMODE(kind))
-        if kind and keep is not None:
+        if mode:
+            fresh.chmod(stat.S_IMODE(mode))
+        if mode and keep is not None:
             with contextlib.suppress(OSError):
                 second = _beside(keep)
                 os.link(path, second)
@@ -198,9 +198,9 @@ def check_output(path: Path | None) -> None:
     try:
         if not path.parent.is_dir():
             raise ValueError(f"{path}: there is no folder {path.parent}; expected a file in an existing folder")
-        if stat.S_ISDIR(kind := _kind(path)):
+        if stat.S_ISDIR(mode := _mode_of(path)):
             raise ValueError(f"{path}: is a folder; expected a file in an existing folder")
-        if not kind or stat.S_ISREG(kind):  # not a terminal or a pipe
+        if not mode or stat.S_ISREG(mode):  # not a terminal or a pipe
             _try_writing(_resolve(path))
     except OSError as error:
         raise ValueError(f"{path}: cannot be written: {error.strerror}") from None
@@ -220,7 +220,7 @@ def check_output_folder(folder: Path | None) -> None:
         raise ValueError(f"{folder}: no files can be written there: {error.strerror}") from None
 
 
-def _kind(path: Path) -> int:
+def _mode_of(path: Path) -> int:
     """Return the mode of a file; 0: there is none."""
     try:
         return path.stat().st_mode
@@ -250,8 +250,8 @@ def read_file(path: str | Path, limit: int, *, pipes: bool = False) -> bytes:
         ValueError: it is larger, or not a regular file.
     """
     path = user_path(path)
-    kind = _kind(path)
-    if kind and not (pipes or stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+    mode = _mode_of(path)
+    if mode and not (pipes or stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise ValueError(f"{path}: not a regular file")
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size  # 0 of a pipe
