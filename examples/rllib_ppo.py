@@ -8,6 +8,7 @@ RLlib wants the key "observations" and floats under it. Prints the mean return a
 from collections.abc import Iterator
 from typing import Any
 
+import torch
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
@@ -21,8 +22,20 @@ from card_envs.envs.aec import CardEnv
 BATCH = 256
 
 
+class Actor(torch.nn.Module):
+    """Logits of RLlib's module, from observation and mask."""
+
+    def __init__(self, module: Any) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, observation: torch.Tensor, action_mask: torch.Tensor) -> torch.Tensor:
+        seen = {"observations": observation, "action_mask": action_mask}
+        return self.module.forward_inference({"obs": seen})["action_dist_inputs"]
+
+
 def train(game: Game, seed: int = 0, **options: Any) -> Iterator[tuple[int, Any, str]]:
-    """Learn without end. After each update, yield the decisions so far, the module, and a line about it."""
+    """Learn without end. After each update, yield the decisions so far, the actor, and a line about it."""
     keys = {"obs_key": "observations", "obs_dtype": "float32"}
     register_env("cards", lambda _: PettingZooEnv(CardEnv(game, **keys, **options)))
     masked = RLModuleSpec(module_class=ActionMaskingTorchRLModule)
@@ -43,7 +56,7 @@ def train(game: Game, seed: int = 0, **options: Any) -> Iterator[tuple[int, Any,
             decisions += BATCH
             loss = float(result["learners"]["shared"]["total_loss"])
             line = f"return {result['env_runners'].get('episode_return_mean')}, loss {loss:.4f}"
-            yield decisions, algorithm.get_module("shared"), line
+            yield decisions, Actor(algorithm.get_module("shared")), line
     finally:
         algorithm.stop()
 

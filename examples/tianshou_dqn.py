@@ -22,6 +22,17 @@ from tianshou.utils.net.common import Net
 from card_envs import Game
 
 
+class Values(torch.nn.Module):
+    """Action values of Tianshou's network, without the memory that it returns beside them."""
+
+    def __init__(self, net: Net) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, observation: torch.Tensor) -> torch.Tensor:
+        return self.net(observation)[0]
+
+
 def table(game: Game, opponents: str, **options: Any) -> gymnasium.Env:
     """Return an environment with the mask where Tianshou looks for it, and points scaled to about [-1, 1]."""
     env = gymnasium.make(game.gymnasium_id, opponents=opponents, observe="dict", **options)
@@ -32,8 +43,8 @@ def table(game: Game, opponents: str, **options: Any) -> gymnasium.Env:
 
 def train(
     game: Game, tables: int = 16, seed: int = 0, opponents: str = "greedy", **options: Any
-) -> Iterator[tuple[int, DQN, str]]:
-    """Learn without end. After each epoch, yield the decisions so far, the algorithm, and a line about it."""
+) -> Iterator[tuple[int, Values, str]]:
+    """Learn without end. After each epoch, yield the decisions so far, the network, and a line about it."""
     np.random.seed(seed)  # noqa: NPY002 (Tianshou draws from it)
     torch.manual_seed(seed)
     envs = DummyVectorEnv([lambda: table(game, opponents, **options)] * tables)
@@ -59,7 +70,7 @@ def train(
     while True:
         epoch = trainer.execute_epoch()
         decisions += steps
-        yield decisions, algorithm, f"{decisions} decisions, loss {epoch.training_stat.loss:.3g}"
+        yield decisions, Values(net), f"{decisions} decisions, loss {epoch.training_stat.loss:.3g}"
 
 
 if __name__ == "__main__":

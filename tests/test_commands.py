@@ -171,22 +171,6 @@ program.main()
         assert child.wait(60) == 130 and child.stdout.read() == "stopped\n"
 
 
-def test_lines_on_unbuffered_streams_come_at_once() -> None:
-    code = """
-import sys, time, card_envs._console
-with card_envs._console.lasting_streams():
-    print("now", file=sys.stderr)
-    time.sleep(20)
-"""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
-    with subprocess.Popen([sys.executable, "-c", code], env=environment, stderr=subprocess.PIPE, text=True) as child:
-        try:
-            assert child.stderr is not None and child.stderr.readline() == "now\n"
-            assert child.poll() is None
-        finally:
-            child.kill()
-
-
 @pytest.mark.parametrize("command", ["review", "watch --replay"])
 def test_a_file_does_not_speak_to_the_terminal(command: str, tmp_path: Path) -> None:
     """Its control characters are spelled out in an error."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import importlib.util
 import json
 import pickle
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,9 @@ from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
 from card_envs.opponents import TorchPolicy, load_opponent, opponent_names
 from card_envs.opponents.networks.folder import save_network
-from card_envs.opponents.networks.policies import NetworkPolicy
+from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
+from card_envs.opponents.networks.onnx import OnnxPolicy, to_onnx
+from card_envs.opponents.networks.policies import ARCHITECTURES, NetworkPolicy, TrainedPolicy
 from card_envs.opponents.policy import Opponent, decisions_at
 from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import is_timed, play_randomly, positions, short_options, some
@@ -73,6 +77,44 @@ def test_players(game: Game, way: str, tmp_path: Path) -> None:
         moves, its_moves = (one.act(decisions, np.random.default_rng(1)) for one in (player, copied))
         assert np.array_equal(moves, its_moves), player.name
         assert getattr(copied.policy, "sampled", None) == getattr(player.policy, "sampled", None)
+
+
+def small_networks(game: Game) -> list[TrainedPolicy]:
+    """One of each kind that a folder can hold."""
+    rng = np.random.default_rng(0)
+    networks: list[TrainedPolicy] = []
+    for kind in ARCHITECTURES.values():
+        shapes = kind.shapes(game, [8, 8])
+        weights = {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()}
+        networks.append(kind(game, weights))
+    if game.planner is not None:
+        (shape,) = NTuplePolicy.shapes(game, []).values()
+        networks.append(NTuplePolicy(game, {"weights": rng.normal(0, 0.3, shape).astype(np.float32)}))
+    if all(importlib.util.find_spec(name) for name in ("onnx", "onnxruntime")):
+        networks.append(OnnxPolicy(game, to_onnx(networks[0])))
+    return networks
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_a_folder_says_of_a_policy_is_copied_with_it(game: Game, way: str, tmp_path: Path) -> None:
+    """Its name, the options that it was trained with, how it plays, and where it is from; alone and as a part."""
+    options = {"reward": "win"}
+    decisions = decisions_at(game, some(positions(game), 4))
+    for network in small_networks(game):
+        folder = tmp_path / network.architecture
+        training = {"config": {"options": options}}
+        save_network(folder, network, decisions, training=training, strength=[])
+        names = [str(folder), *(f"{phase}=greedy+{folder}" for phase in game.view.PHASES)]
+        names += [f"search:2,prior={folder}"] * (network.architecture != "n-tuple")
+        for name in names:
+            policy = load_opponent(name, game, sampled=False).policy
+            twin = WAYS[way](policy)
+            for part, copied in zip(policy.parts(), twin.parts(), strict=True):
+                for what in ("name", "sampled", "trained_options", "origin"):
+                    assert getattr(copied, what, None) == getattr(part, what, None), (name, what)
+            assert options in [getattr(part, "trained_options", None) for part in twin.parts()]
+            moves, its_moves = (player.act(decisions, np.random.default_rng(1)) for player in (policy, twin))
+            assert np.array_equal(moves, its_moves), name
 
 
 def test_modules_of_torch() -> None:
@@ -173,3 +215,42 @@ def test_a_process_that_knows_nothing_takes_it_all(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == str(state.legal_actions())
+
+
+def interrupted(ask: Callable[[], Any], event: int) -> bool:
+    """Whether Ctrl-C at an event of Python's profiler (calls and returns, also of C functions) came before the end."""
+    num_events = 0
+
+    def count(*_: Any) -> None:
+        nonlocal num_events
+        num_events += 1
+        if num_events == event:
+            raise KeyboardInterrupt
+
+    has_come = True
+    try:
+        sys.setprofile(count)
+        ask()
+        has_come, event = num_events >= event, 0  # nothing is raised from here on
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.setprofile(None)
+    return has_come
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # it may come in a destructor
+def test_after_an_interrupt_the_next_answer_is_that_of_the_next_question(tmp_path: Path) -> None:
+    """Wherever Ctrl-C comes, and of every kind of policy."""
+    decisions = decisions_at(TINY, some(positions(TINY), 2))
+    first, second = (decisions.at(np.array([row])) for row in range(2))
+    players = [*small_networks(TINY), *(player.policy for player in all_players(TINY, tmp_path))]
+    for policy in players:
+        expected = policy.probabilities(second)
+        policy.probabilities(first)
+        num_events = 0
+        while interrupted(partial(policy.probabilities, first), num_events + 1):
+            num_events += 1
+            policy.reset()
+            np.testing.assert_array_equal(policy.probabilities(second), expected, err_msg=policy.name)
+        assert num_events > 3

@@ -91,11 +91,8 @@ def test_a_users_folder_stays_as_it_is(writer: str, tmp_path: Path) -> None:
     assert untouched(found, folder) and sorted(tmp_path.iterdir()) in ([folder], [tmp_path / ".thesis.lock", folder])
 
 
-@pytest.mark.parametrize("by_links", [True, False])
-def test_what_a_user_adds_to_an_opponent_stays(by_links: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_user_adds_to_an_opponent_stays(tmp_path: Path) -> None:
     """A note, a folder, and a model that was exported beside the weights; and the folder's access rights."""
-    if not by_links:
-        monkeypatch.delattr(os, "link")
     folder = tmp_path / "opponent"
     save_opponent(folder)
     found = {}

@@ -223,9 +223,7 @@ def test_folders_are_for_their_owner_alone(tmp_path: Path, caplog: pytest.LogCap
 def test_a_folder_has_one_server(tmp_path: Path) -> None:
     """The second is refused and changes nothing; what has ended writes no more."""
     first = Tables(tmp_path / "tables", LIMITS)
-    with pytest.raises(
-        ValueError, match=rf"tables: is in use by process {os.getpid()} on .*, which serves the tables there"
-    ):
+    with pytest.raises(ValueError, match="tables: is in use by another process, which serves the tables there"):
         Tables(tmp_path / "tables", LIMITS)
     first.close()
     Tables(tmp_path / "tables", LIMITS).close()

@@ -10,6 +10,7 @@ import pickle
 import re
 import subprocess
 import sys
+import textwrap
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
@@ -122,115 +123,197 @@ def test_torchrl_rolls_out_and_trains(game: Game) -> None:
     assert (network.weight != before).any()
 
 
-def trained_by(library: str, rules: Any) -> tuple[Any, Callable[[Any, Any], Any]]:
-    """Something that a library trains, and its own probabilities from observations and masks."""
-    torch = pytest.importorskip("torch")
-    size, num_actions = rules.OBS_SIZE, rules.NUM_ACTIONS
-    layer = torch.nn.Linear(size, num_actions)
+def share(logits: Any, mask: Any) -> Any:
+    return logits.masked_fill(mask == 0, -torch.inf).softmax(1)
 
-    def share(logits: Any, mask: Any) -> Any:
-        return logits.masked_fill(mask == 0, -torch.inf).softmax(1)
 
-    if library == "sb3_contrib":
-        sb3 = pytest.importorskip("sb3_contrib")
-        env = gymnasium.make("card_envs/BigBen-v0", observe="dict")
-        model = sb3.MaskablePPO("MultiInputPolicy", env, device="cpu", seed=0)
-        return (
-            model,
-            lambda obs, mask: (
-                model.policy.get_distribution(
-                    {"observation": obs, "action_mask": mask}, mask.numpy()
-                ).distribution.probs
-            ),
-        )
-    if library == "torchrl":
-        pytest.importorskip("torchrl")
-        TensorDict = pytest.importorskip("tensordict").TensorDict
-        TensorDictModule = pytest.importorskip("tensordict.nn").TensorDictModule
-        from torchrl.modules import MLP, MaskedCategorical, ProbabilisticActor
+def policy_of_sb3() -> tuple[Any, Callable[[Any, Any], Any]]:
+    """A model in an environment of dicts, and its own probabilities from observations and masks."""
+    sb3 = pytest.importorskip("sb3_contrib")
+    env = gymnasium.make("card_envs/BigBen-v0", observe="dict")
+    model = sb3.MaskablePPO("MultiInputPolicy", env, device="cpu", seed=0)
 
-        network = TensorDictModule(
-            MLP(in_features=size, out_features=num_actions, num_cells=[16]), [("seats", "observation")], ["logits"]
-        )
-        keys = {"logits": "logits", "mask": ("seats", "action_mask")}
-        actor = ProbabilisticActor(network, in_keys=keys, distribution_class=MaskedCategorical)
-        return (
-            actor,
-            lambda obs, mask: (
-                actor.get_dist(
-                    TensorDict({"seats": {"observation": obs, "action_mask": mask.bool()}}, [len(obs)])
-                ).probs
-            ),
-        )
-    if library == "tianshou":
-        pytest.importorskip("tianshou")
-        from tianshou.algorithm.modelfree.reinforce import DiscreteActorPolicy
-        from tianshou.utils.net.common import Net
-        from tianshou.utils.net.discrete import DiscreteActor
+    def probabilities(obs: Any, mask: Any) -> Any:
+        seen = {"observation": obs, "action_mask": mask}
+        return model.policy.get_distribution(seen, mask.numpy()).distribution.probs
 
-        net = Net(state_shape=(size,), hidden_sizes=[16])
-        policy = DiscreteActorPolicy(
-            actor=DiscreteActor(preprocess_net=net, action_shape=num_actions),
-            action_space=gymnasium.spaces.Discrete(num_actions),
-        )
-        return policy, lambda obs, mask: share(policy.dist_fn(policy.actor(obs)[0]).logits, mask)
-    if library == "ray":
-        pytest.importorskip("ray")
-        from ray.rllib.algorithms.ppo.ppo_catalog import PPOCatalog
-        from ray.rllib.core.rl_module.rl_module import RLModuleSpec
-        from ray.rllib.examples.rl_modules.classes.action_masking_rlm import ActionMaskingTorchRLModule
+    return model, probabilities
 
-        env = gymnasium.make("card_envs/BigBen-v0", observe="dict", obs_key="observations", obs_dtype="float32")
-        module = RLModuleSpec(
-            module_class=ActionMaskingTorchRLModule, observation_space=env.observation_space,
-            action_space=env.action_space, catalog_class=PPOCatalog, model_config={},
-        ).build()  # fmt: skip
-        return module, lambda obs, mask: module.forward_inference({"obs": {"observations": obs, "action_mask": mask}})[
-            "action_dist_inputs"
-        ].softmax(1)
-    if library == "agilerl":
-        algorithms = pytest.importorskip("agilerl.algorithms")
-        spaces = gymnasium.spaces
-        agent = algorithms.PPO(spaces.Box(-128, 127, (size,), np.int8), spaces.Discrete(num_actions))
-        return agent, lambda obs, mask: share(agent.actor.head_net.wrapped(agent.actor.extract_features(obs)), mask)
+
+def agent_of_cleanrl(size: int, num_actions: int) -> tuple[Any, Callable[[Any, Any], Any]]:
+    """An agent as its `ppo_atari.py` has it."""
 
     class Agent(torch.nn.Module):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
             super().__init__()
-            self.actor, self.critic = layer, torch.nn.Linear(size, 1)
+            self.network = torch.nn.Sequential(torch.nn.Linear(size, 16), torch.nn.ReLU())
+            self.actor, self.critic = torch.nn.Linear(16, num_actions), torch.nn.Linear(16, 1)
 
-    class Second(torch.nn.Module):  # type: ignore[misc, name-defined]
-        def forward(self, x: Any, action_mask: Any = None) -> Any:
-            return layer(x) + action_mask.cumsum(1)
+        def get_logits(self, obs: Any) -> Any:
+            return self.actor(self.network(obs))
 
-    if library == "cleanrl":
-        return Agent(), lambda obs, mask: share(layer(obs), mask)
-    if library == "torch, mask":
-        return Second(), lambda obs, mask: share(layer(obs) + mask.cumsum(1), mask)
-    return layer, lambda obs, mask: share(layer(obs), mask)
+    agent = Agent()
+    return agent, lambda obs, mask: share(agent.get_logits(obs), mask)
 
 
-LIBRARIES = ("sb3_contrib", "torchrl", "tianshou", "ray", "agilerl", "cleanrl", "torch", "torch, mask")
+def actor_of_torchrl(size: int, num_actions: int) -> tuple[Any, Callable[[Any, Any], Any]]:
+    modules = pytest.importorskip("torchrl.modules")
+    tensordict = pytest.importorskip("tensordict")
+    network = modules.MLP(in_features=size, out_features=num_actions, num_cells=[16])
+    network = tensordict.nn.TensorDictModule(network, [("seats", "observation")], ["logits"])
+    keys = {"logits": "logits", "mask": ("seats", "action_mask")}
+    actor = modules.ProbabilisticActor(network, in_keys=keys, distribution_class=modules.MaskedCategorical)
+
+    def probabilities(obs: Any, mask: Any) -> Any:
+        seen = {"seats": {"observation": obs, "action_mask": mask.bool()}}
+        return actor.get_dist(tensordict.TensorDict(seen, [len(obs)])).probs
+
+    return actor, probabilities
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_what_libraries_train_is_an_opponent_in_one_call(library: str) -> None:
-    """Its probabilities are the library's own, in this process and as an ONNX model."""
-    for needed in ("torch", "onnx", "onnxruntime", "onnxscript"):
+def policy_of_tianshou(size: int, num_actions: int) -> tuple[Any, Callable[[Any, Any], Any]]:
+    pytest.importorskip("tianshou")
+    from tianshou.algorithm.modelfree.reinforce import DiscreteActorPolicy
+    from tianshou.data import Batch
+    from tianshou.utils.net.common import Net
+    from tianshou.utils.net.discrete import DiscreteActor
+
+    network = DiscreteActor(preprocess_net=Net(state_shape=(size,), hidden_sizes=[16]), action_shape=num_actions)
+    policy = DiscreteActorPolicy(actor=network, action_space=gymnasium.spaces.Discrete(num_actions))
+    return policy, lambda obs, mask: share(policy(Batch(obs=obs, info={})).dist.logits, mask)
+
+
+def module_of_rllib(size: int, num_actions: int) -> tuple[Any, Callable[[Any, Any], Any]]:
+    pytest.importorskip("ray.rllib")
+    from ray.rllib.algorithms.ppo.ppo_catalog import PPOCatalog
+    from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+    from ray.rllib.examples.rl_modules.classes.action_masking_rlm import ActionMaskingTorchRLModule
+
+    env = gymnasium.make("card_envs/BigBen-v0", observe="dict", obs_key="observations", obs_dtype="float32")
+    module = RLModuleSpec(
+        module_class=ActionMaskingTorchRLModule, observation_space=env.observation_space,
+        action_space=env.action_space, catalog_class=PPOCatalog, model_config={},
+    ).build()  # fmt: skip
+
+    def probabilities(obs: Any, mask: Any) -> Any:
+        output = module.forward_exploration({"obs": {"observations": obs, "action_mask": mask}})
+        return output["action_dist_inputs"].softmax(1)
+
+    return module, probabilities
+
+
+def agent_of_agilerl(size: int, num_actions: int) -> tuple[Any, Callable[[Any, Any], Any]]:
+    algorithms = pytest.importorskip("agilerl.algorithms")
+    agent = algorithms.PPO(gymnasium.spaces.Box(-128, 127, (size,), np.int8), gymnasium.spaces.Discrete(num_actions))
+
+    def probabilities(obs: Any, mask: Any) -> Any:
+        agent.actor(obs)  # keeps its distribution
+        actions = torch.arange(num_actions)[:, None].expand(-1, len(obs))
+        return share(torch.stack([agent.actor.action_log_prob(same) for same in actions], 1), mask)
+
+    return agent, probabilities
+
+
+def model_of_skrl(size: int, num_actions: int) -> tuple[Any, Callable[[Any, Any], Any]]:
+    skrl = pytest.importorskip("skrl.models.torch")
+
+    class Actor(skrl.CategoricalMixin, skrl.Model):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            skrl.Model.__init__(
+                self, observation_space=gymnasium.spaces.Box(-128, 127, (size,), np.int8),
+                action_space=gymnasium.spaces.Discrete(num_actions), device="cpu",
+            )  # fmt: skip
+            skrl.CategoricalMixin.__init__(self)
+            self.layer = torch.nn.Linear(size, num_actions)
+
+        def compute(self, inputs: Any, role: str = "") -> Any:
+            return self.layer(inputs["observations"]), {}
+
+    model = Actor()
+
+    def probabilities(obs: Any, mask: Any) -> Any:
+        model.act({"observations": obs}, role="policy")
+        return share(model.distribution(role="policy").logits, mask)
+
+    return model, probabilities
+
+
+TRAINED = {
+    "CleanRL": agent_of_cleanrl, "TorchRL": actor_of_torchrl, "Tianshou": policy_of_tianshou,
+    "RLlib": module_of_rllib, "AgileRL": agent_of_agilerl, "skrl": model_of_skrl,
+}  # fmt: skip
+GUIDE = (Path(__file__).parents[1] / "docs" / "guides" / "onnx.md").read_text(encoding="utf-8")
+RECIPES = {
+    name: textwrap.dedent("".join(re.findall(r"^(?:    .*)?\n", text, re.M)))
+    for name, text in re.findall(r"^### ([^\n]*)\n(.*?)(?=^##)", GUIDE, re.M | re.S)
+}
+
+
+def plays_as_in_its_library(logits: Any, probabilities: Callable[[Any, Any], Any]) -> None:
+    """In this process and as an ONNX model."""
+    for needed in ("onnx", "onnxruntime", "onnxscript"):
         pytest.importorskip(needed)
-    import torch
-
     from card_envs.opponents.networks.onnx import OnnxPolicy, module_to_onnx
 
     game = get_game("big_ben")
-    trained, own = trained_by(library, game.rules)
     decisions = golden_decisions(game)
     with torch.no_grad():
-        expected = own(torch.from_numpy(decisions.obs).float(), torch.from_numpy(decisions.mask).float()).numpy()
-    policy = TorchPolicy(trained)
-    np.testing.assert_allclose(policy.probabilities(decisions), expected, atol=1e-5)
-    model = OnnxPolicy(game, module_to_onnx(trained, game))
-    np.testing.assert_allclose(model.probabilities(decisions), expected, atol=1e-5)
+        expected = probabilities(torch.from_numpy(decisions.obs).float(), torch.from_numpy(decisions.mask).float())
+    for policy in (TorchPolicy(logits), OnnxPolicy(game, module_to_onnx(logits, game))):
+        np.testing.assert_allclose(policy.probabilities(decisions), expected.numpy(), atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("library", TRAINED)
+def test_recipes_of_the_guide_play_as_their_library_does(library: str) -> None:
+    pytest.importorskip("torch")
+    rules = get_game("big_ben").rules
+    trained, probabilities = TRAINED[library](rules.OBS_SIZE, rules.NUM_ACTIONS)
+    lines = RECIPES[library].strip().splitlines()
+    assert 3 <= len(lines) <= 8 and not re.search(r"\._", RECIPES[library])
+    names = {"trained": trained, "TorchPolicy": TorchPolicy}
+    exec(RECIPES[library], names)
+    assert isinstance(names["policy"], TorchPolicy)
+    plays_as_in_its_library(names["logits"], probabilities)
+
+
+def test_every_recipe_is_tested() -> None:
+    assert list(RECIPES) == list(TRAINED)
+
+
+@pytest.mark.parametrize("kind", ["a model", "a module", "a module with a mask", "a function", "one with a mask"])
+def test_what_reads_observations_is_an_opponent_in_one_call(kind: str) -> None:
+    pytest.importorskip("torch")
+    rules = get_game("big_ben").rules
+    layer = torch.nn.Linear(rules.OBS_SIZE, rules.NUM_ACTIONS)
+
+    class Second(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = layer
+
+        def forward(self, x: Any, action_mask: Any = None) -> Any:
+            return self.layer(x) + action_mask.cumsum(1)
+
+    if kind == "a model":
+        plays_as_in_its_library(*policy_of_sb3())
+    elif "mask" in kind:
+        function = Second().forward
+        source: Any = Second() if "module" in kind else lambda observation, mask: function(observation, mask)
+        plays_as_in_its_library(source, lambda obs, mask: share(layer(obs) + mask.cumsum(1), mask))
+    else:
+        source = layer if kind == "a module" else lambda observation: layer(observation)
+        plays_as_in_its_library(source, lambda obs, mask: share(layer(obs), mask))
+
+
+def test_a_pool_does_not_take_a_function_that_keeps_learning() -> None:
+    """It can't be copied with its weights; a module can."""
+    pytest.importorskip("torch")
+    layer = torch.nn.Linear(HIGH_CARD.rules.OBS_SIZE, HIGH_CARD.rules.NUM_ACTIONS)
+    pool = OpponentPool(HIGH_CARD)
+    with pytest.raises(ValueError, match="a function can't be copied with the weights that it reads"):
+        pool.add(TorchPolicy(lambda observation: layer(observation)))
+    assert len(pool) == 0
 
 
 def sb3_model(kind: str, observe: str, wrap: Callable[[Any], Any]) -> Any:
@@ -321,32 +404,6 @@ def test_what_comes_between_environment_and_network_is_refused_or_known() -> Non
         assert TorchPolicy(sb3_model("PPO", "flat", wrap)).module.normalize is None
     with pytest.raises(ValueError, match="RecurrentPPO: a recurrent policy needs the whole episode"):
         TorchPolicy(sb3_model("RecurrentPPO", "flat", lambda env: env))
-
-    class Agent:
-        actor = torch.nn.Linear(3, 2)
-        obs_rms = object()
-
-    with pytest.raises(ValueError, match="Agent: it normalizes observations before its actor reads them"):
-        TorchPolicy(Agent())
-
-    class MeanStdFilter:
-        pass
-
-    class NumpyToTensor:
-        pass
-
-    class Algorithm:
-        __module__ = "ray.rllib"
-
-        def __init__(self, *connectors: Any) -> None:
-            module = torch.nn.Linear(3, 2)
-            module.forward_inference = None  # type: ignore[assignment]
-            pipeline = SimpleNamespace(connectors=connectors)
-            self.env_runner = SimpleNamespace(module=module, _env_to_module=pipeline)
-
-    TorchPolicy(Algorithm(NumpyToTensor()))
-    with pytest.raises(ValueError, match="Algorithm: the connector MeanStdFilter may change observations"):
-        TorchPolicy(Algorithm(NumpyToTensor(), MeanStdFilter()))
 
 
 class Two(torch.nn.Module if torch else object):  # type: ignore[misc]
@@ -448,12 +505,15 @@ def test_modules_of_every_kind_that_torch_has_are_opponents(how: str, kind: Any)
 
 
 class Half(torch.nn.Module if torch else object):  # type: ignore[misc]
-    """Parts in different modes, as where a layer is frozen; with several actors inside."""
+    """Parts in different modes, as where a layer is frozen."""
 
     def __init__(self, size: int, num_actions: int) -> None:
         super().__init__()
         self.actor = One(size, num_actions)
         self.critic = torch.nn.Linear(size, 1)
+
+    def forward(self, observation: torch.Tensor) -> torch.Tensor:
+        return self.actor(observation)
 
 
 @pytest.mark.parametrize("size", [0, 1], ids=["fits", "fails"])
@@ -493,7 +553,11 @@ def test_why_something_is_no_opponent_is_said_in_a_line(capfd: pytest.CaptureFix
             return action_mask if observation.sum() > 0 else -action_mask
 
     for wrong, said in (
-        (object(), "object: expected a torch module, or"),
+        (object(), "object: expected a torch module or function from observation .*onnx.md has recipes"),
+        (torch.nn.Linear, "type: expected a torch module or function"),
+        (SimpleNamespace(actor=torch.nn.Linear(size, num_actions)), "SimpleNamespace: expected a torch module"),
+        (torch.nn.ModuleDict({"actor": torch.nn.Linear(size, num_actions)}), "ModuleDict has no forward: expected"),
+        (lambda observation: (observation, None), "function does not fit .*expected logits .*got tuple"),
         (torch.nn.Linear(size + 1, num_actions), f"Linear does not fit .*mat1 and mat2.*{size + 1}x{num_actions}"),
         (
             torch.nn.Linear(size, 3),

@@ -76,7 +76,7 @@ names = import_all()
 assert len(names) > 150, len(names)
 import card_envs
 from card_envs import _files as files
-from card_envs._console import Console, lasting_streams
+from card_envs._console import Console, prepare_streams
 from card_envs._processes import cores, ended_as_by_ctrl_c
 from card_envs.envs.aec import CardEnv
 from card_envs.games import GAMES
@@ -110,7 +110,8 @@ with tempfile.TemporaryDirectory() as folder:
     asked = {"call": "table", "body": {"game": GAME.name}}
     found = asyncio.run(answer(seats, json.dumps(asked).encode()))
     assert "reply" in found, found
-with lasting_streams(), ended_as_by_ctrl_c():
+prepare_streams()
+with ended_as_by_ctrl_c():
     Console().print("as before")
 assert cores() >= 1
 """

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table as Sheet
 
+from card_envs._console import silence
 from card_envs._files import error_text
 from card_envs._processes import ENDING, cores, end_with_parent, handled
 
@@ -157,6 +158,8 @@ def ctrl_c_as_a_wish(speaks: bool) -> Iterator[Callable[[], bool]]:
     def on_signal(number: int, frame: Any) -> None:
         if number == signal.SIGINT:
             signal.signal(signal.SIGINT, signal.default_int_handler)
+        if number not in (signal.SIGINT, signal.SIGTERM):
+            silence()  # a hangup: the terminal is gone
         if speaks and not wishes:
             console.print("stopping after this update; Ctrl-C again: at once")
         wishes.append(number)

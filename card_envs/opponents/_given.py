@@ -1,4 +1,4 @@
-"""Policies from what users pass: a name, a policy of any kind, or a model that another library trained."""
+"""Policies from what users pass: a name, a policy of any kind, a torch module, or a model of stable-baselines3."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def to_policy(given: Any, game: Game, where: str) -> Policy:
     if isinstance(given, str):
         return load_opponent(given, game).policy
     is_module = "torch" in sys.modules and isinstance(given, sys.modules["torch"].nn.Module)
-    if can_act(given) and not is_module:  # an agent with `act` may also have an `actor`
+    if can_act(given) and not is_module:
         return as_policy(given, where, game)
     why = ""
     if "torch" in sys.modules:

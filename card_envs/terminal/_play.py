@@ -12,7 +12,6 @@ import numpy as np
 from rich.console import Console
 from rich.markdown import Markdown
 
-from card_envs._console import is_lost
 from card_envs._files import check_output, error_text
 from card_envs._narration import (
     WIDTH,
@@ -108,9 +107,7 @@ def check_seat(game: Game, seat: int | None) -> None:
 
 
 def ask(prompt: str, console: Console) -> str:
-    """Read a line from the person. Raises EOFError at the end of the input, or if printed output is lost."""
-    if is_lost():
-        raise EOFError
+    """Read a line from the person. Raises EOFError at the end of the input."""
     line = console.input(prompt, markup=False).strip()
     if not sys.stdin.isatty():  # input is not echoed: print it, with a line break
         console.print(line, markup=False, highlight=False)

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from rich.console import Console
 
-from card_envs._console import is_lost
 from card_envs._files import check_output
 from card_envs._narration import WIDTH, Event, lines_of, result_text, told
 from card_envs.engine._buffers import new_seed
@@ -183,8 +182,6 @@ def browse(pages: Iterator[str], delay: float | None, console: Console) -> None:
             return
         for page in pages:
             console.print(with_suits(page, console), highlight=False)
-            if is_lost():
-                return
             time.sleep(delay)
     except (KeyboardInterrupt, EOFError):
         console.print()

@@ -67,7 +67,9 @@ def test_a_whole_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.processes
-def test_ctrl_c_leaves_an_opponent(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name)
+def test_ctrl_c_leaves_an_opponent(number: signal.Signals, tmp_path: Path) -> None:
+    """And so does a terminal that is closed, where nothing can be printed any longer."""
     command = [sys.executable, "-m", "training.train", *arguments(tmp_path, "minutes=60")]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
@@ -76,12 +78,16 @@ def test_ctrl_c_leaves_an_opponent(tmp_path: Path) -> None:
         while not (log.exists() and log.read_text().count("\n") >= 2):
             assert process.poll() is None and time.monotonic() < deadline
             time.sleep(0.1)
-        process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=120)
+        if number == signal.SIGHUP:
+            assert process.stdout is not None
+            process.stdout.close()
+        process.send_signal(number)
+        output = "" if number == signal.SIGHUP else process.communicate(timeout=120)[0]
+        process.wait(120)
     finally:
         process.kill()
     assert process.returncode == 130, output
-    assert "stopped after" in output and "Traceback" not in output
+    assert number == signal.SIGHUP or ("stopped after" in output and "Traceback" not in output)
     assert load_opponent(tmp_path / "tiny" / "opponent").game.name == "back_alley"
     assert load_card(tmp_path / "tiny" / "opponent").training["decisions"] > 0
 

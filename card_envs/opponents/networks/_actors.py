@@ -1,9 +1,12 @@
-"""Actors of other libraries as torch modules from observations and masks to logits."""
+"""Torch modules, functions and models of stable-baselines3 as modules from observations and masks to logits."""
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Callable
+from functools import partial
+from types import FunctionType, MethodType
 from typing import Any, TypeAlias
 
 import gymnasium
@@ -11,35 +14,47 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
-Logits: TypeAlias = Callable[[Any, Tensor, Tensor], Any]
+Logits: TypeAlias = Callable[..., Tensor]
 
+WANTED = "a torch module or function from observation (and mask) to logits, or a model of stable-baselines3"
 PUT_INSIDE = "pass a module that does the same to what it reads"
 
 
 class Actor(nn.Module):
-    """A module of another library, called in its own way."""
+    """A module or function that is called with the observation, and with the mask if it reads one.
 
-    def __init__(self, module: nn.Module, logits: Logits) -> None:
+    Attributes:
+        source: the module or function.
+        num_inputs: 1 or 2.
+    """
+
+    def __init__(self, source: Logits, num_inputs: int) -> None:
         super().__init__()
-        self.module = module
-        self.logits = logits
+        self.source = source
+        self.num_inputs = num_inputs
 
     def forward(self, observation: Tensor, action_mask: Tensor) -> Tensor:
-        logits = self.logits(self.module, observation, action_mask)
-        found: Tensor = logits[0] if isinstance(logits, tuple) else logits  # the rest is memory
-        return found
+        return self.source(*(observation, action_mask)[: self.num_inputs])
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Actor:
+        if not isinstance(self.source, nn.Module):
+            raise ValueError("a function can't be copied with the weights that it reads: pass a torch module")
+        return Actor(copy.deepcopy(self.source, memo), self.num_inputs)
 
 
 def find_actor(trained: Any) -> nn.Module:
-    """Return the actor inside what another library trained. Raises ValueError if there is none."""
+    """Return the actor of a model of stable-baselines3, a module or a function. Raises ValueError if there is none."""
     trained = unwrapped(trained)
     origins = {kind.__module__.partition(".")[0] for kind in type(trained).__mro__}
-    if getattr(trained, "obs_rms", None) is not None and not _has_forward(trained):  # such as AgileRL's RSNorm
-        raise ValueError(f"{_class(trained)}: it normalizes observations before its actor reads them; {PUT_INSIDE}")
-    found = next((find for library, find in LIBRARIES.items() if library in origins), _of_torch)(trained)
-    if not isinstance(found, nn.Module):
-        raise ValueError(f"{_class(trained)}: expected a torch module, or an algorithm or agent that has an actor")
-    return found
+    if "stable_baselines3" in origins:
+        return _of_sb3(trained)
+    if isinstance(trained, nn.Module):
+        if not _has_forward(trained):
+            raise ValueError(f"{_class(trained)} has no forward: expected {WANTED}")
+        return trained if _reads_mask(trained) else Actor(trained, 1)
+    if not isinstance(trained, (FunctionType, MethodType, partial)):
+        raise ValueError(f"{_class(trained)}: expected {WANTED}; for other libraries, docs/guides/onnx.md has recipes")
+    return Actor(trained, 2 if _reads_mask(trained) else 1)
 
 
 def unwrapped(trained: Any) -> Any:
@@ -62,27 +77,36 @@ def unwrapped(trained: Any) -> Any:
 
 
 def scripted(actor: nn.Module) -> tuple[torch.jit.ScriptModule, int] | None:
-    """Return the TorchScript module that an actor is, and how many inputs it reads; None if it is no such module."""
-    alone = isinstance(actor, Actor) and actor.logits is _observation_alone
-    inner = actor.module if alone else actor
-    return (inner, 1 if alone else 2) if isinstance(inner, torch.jit.ScriptModule) else None
+    """Return the TorchScript module that an actor is, and how many inputs it reads; None if it is not such a module."""
+    inner = actor.source if isinstance(actor, Actor) else actor
+    num_inputs = actor.num_inputs if isinstance(actor, Actor) else 2
+    return (inner, num_inputs) if isinstance(inner, torch.jit.ScriptModule) else None
 
 
 def _class(trained: object) -> str:
     return type(trained).__name__
 
 
-def _only_actor(modules: Any, where: str) -> Any:
-    """Return the only one of named modules. Raises ValueError if there are several."""
-    if len(modules) != 1:
-        raise ValueError(f"{where} has {len(modules)} actors: pass one of them: {', '.join(map(str, modules))}")
-    return next(iter(modules.values()))
+def _has_forward(module: nn.Module) -> bool:
+    return getattr(type(module), "forward", None) is not nn.Module.forward or "forward" in vars(module)
 
 
-def _seen(space: object, observation: Tensor, action_mask: Tensor) -> Any:
-    """Return observation and mask in the layout of a space."""
-    keys = getattr(space, "spaces", None)
-    return {key: action_mask if key == "action_mask" else observation for key in keys} if keys else observation
+def _reads_mask(source: Any) -> bool:
+    """Return whether a module or function has a second input that is required, or called a mask."""
+    if isinstance(source, torch.jit.ScriptModule):
+        script: Any = source.forward
+        arguments = script.schema.arguments[1:]
+        second = arguments[1] if len(arguments) > 1 else None
+        return second is not None and (not second.has_default_value() or "mask" in second.name)
+    parameters = [*inspect.signature(source.forward if isinstance(source, nn.Module) else source).parameters.values()]
+    if isinstance(inner := getattr(source, "module", None), nn.Module) and all(
+        parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) for parameter in parameters
+    ):
+        return _reads_mask(inner)  # a wrapper that hands on all arguments
+    second = parameters[1] if len(parameters) > 1 else None
+    if second is None:
+        return False
+    return "mask" in second.name or (second.default is second.empty and second.kind is second.POSITIONAL_OR_KEYWORD)
 
 
 # stable-baselines3 and sb3-contrib
@@ -102,7 +126,9 @@ class Sb3Actor(nn.Module):
         self.normalize = normalize
 
     def forward(self, observation: Tensor, action_mask: Tensor) -> Any:
-        seen = _seen(self.policy.observation_space, observation, action_mask)
+        keys = getattr(self.policy.observation_space, "spaces", None)
+        read = {"action_mask": action_mask}
+        seen: Any = {key: read.get(key, observation) for key in keys} if keys else observation
         if self.normalize is not None:
             seen = self.normalize(seen)
         if not hasattr(self.policy, "mlp_extractor"):
@@ -134,12 +160,12 @@ HARMLESS = ("VecMonitor", "VecCheckNan", "VecExtractDictObs")  # wrappers that l
 SAME_VALUES = ("DtypeObservation",)
 
 
-def _of_sb3(trained: Any) -> nn.Module | None:
+def _of_sb3(trained: Any) -> Sb3Actor:
     policy = getattr(trained, "policy", trained)
     if hasattr(policy, "lstm_actor"):
         raise ValueError(f"{_class(trained)}: a recurrent policy needs the whole episode; expected one without memory")
     if not hasattr(policy, "q_net") and not hasattr(policy, "mlp_extractor"):
-        return None
+        raise ValueError(f"{_class(trained)}: expected a model with discrete actions, such as PPO, A2C or DQN")
     env = trained.get_env() if callable(getattr(trained, "get_env", None)) else None
     return Sb3Actor(getattr(policy, "q_net", policy), _normalization(trained, env))
 
@@ -156,12 +182,11 @@ def _normalization(trained: object, env: Any) -> Normalization | None:
                 f"{PUT_INSIDE}, or the policy alone if it does not"
             )
         env = env.venv
-    for wrapper in map(_wrappers, getattr(env, "envs", [])[:1]):
-        for one in wrapper:
-            raise ValueError(
-                f"{_class(trained)}: {one} may change observations before its network reads them; {PUT_INSIDE}, or the "
-                "policy alone if it does not"
-            )
+    for name in (name for inner in getattr(env, "envs", [])[:1] for name in _wrappers(inner)):
+        raise ValueError(
+            f"{_class(trained)}: {name} may change observations before its network reads them; {PUT_INSIDE}, or the "
+            "policy alone if it does not"
+        )
     return found
 
 
@@ -175,155 +200,3 @@ def _wrappers(env: Any) -> list[str]:
             found.append(type(env).__name__)
         env = env.env
     return found
-
-
-# Tianshou
-
-
-def _of_tianshou(trained: Any) -> nn.Module | None:
-    policy = getattr(trained, "policy", trained)
-    if hasattr(policy, "policies"):
-        policy = _only_actor(policy.policies, _class(trained))
-    network = policy
-    gives_probabilities = getattr(policy, "softmax_output", False) or getattr(policy, "softmax", False)
-    if hasattr(policy, "action_space"):
-        network = getattr(policy, "actor", None) or getattr(policy, "model", None)
-        some = torch.tensor([[0.9, 0.1]])
-        gives_probabilities = hasattr(policy, "dist_fn") and torch.allclose(policy.dist_fn(some).probs, some)
-    return network and Actor(network, _tianshou_probabilities if gives_probabilities else _tianshou_logits)
-
-
-def _tianshou_logits(network: Any, observation: Tensor, action_mask: Tensor) -> Any:
-    return network(observation)[0]
-
-
-def _tianshou_probabilities(network: Any, observation: Tensor, action_mask: Tensor) -> Any:
-    return network(observation)[0].clamp_min(torch.finfo(torch.float32).tiny).log()
-
-
-# AgileRL
-
-
-def _of_agilerl(trained: Any) -> nn.Module | None:
-    if hasattr(trained, "actors"):
-        trained = _only_actor(trained.actors, _class(trained))
-    actor = getattr(trained, "actor", trained)
-    is_sampling = hasattr(getattr(actor, "head_net", None), "wrapped")
-    return Actor(actor, _agilerl_logits) if is_sampling else _of_torch(actor)
-
-
-def _agilerl_logits(actor: Any, observation: Tensor, action_mask: Tensor) -> Any:
-    return actor.head_net.wrapped(actor.extract_features(observation))
-
-
-# RLlib
-
-# Those that RLlib adds by itself: they bring observations into batches and leave the values as they are.
-CONNECTORS = (
-    "AddObservationsFromEpisodesToBatch", "AddTimeDimToBatchAndZeroPad", "AddStatesFromEpisodesToBatch",
-    "AgentToModuleMapping", "BatchIndividualItems", "NumpyToTensor",
-)  # fmt: skip
-
-
-def _of_rllib(trained: Any) -> nn.Module | None:
-    module = trained
-    if hasattr(trained, "env_runner"):
-        module = trained.env_runner.module
-        pipeline = getattr(trained.env_runner, "_env_to_module", None)
-        for connector in getattr(pipeline, "connectors", []):
-            if type(connector).__name__ not in CONNECTORS:
-                raise ValueError(
-                    f"{_class(trained)}: the connector {type(connector).__name__} may change observations before its "
-                    f"module reads them; {PUT_INSIDE}, or the RLModule alone if it does not"
-                )
-    if hasattr(module, "keys"):
-        module = _only_actor(dict(module.items()), _class(trained))
-    return Actor(module, _rllib_logits) if hasattr(module, "forward_inference") else None
-
-
-def _rllib_logits(module: Any, observation: Tensor, action_mask: Tensor) -> Any:
-    seen = _seen(module.observation_space, observation, action_mask)
-    return module.forward_inference({"obs": seen})["action_dist_inputs"]
-
-
-# TorchRL
-
-
-def _of_tensordict(trained: Any) -> nn.Module:
-    return Actor(trained, _tensordict_logits)
-
-
-def _tensordict_logits(module: Any, observation: Tensor, action_mask: Tensor) -> Any:
-    """Call the modules on plain tensors; a key's last part says what is read."""
-    values = {"observation": observation, "action_mask": action_mask}
-
-    def last(key: Any) -> str:
-        return key if isinstance(key, str) else key[-1]
-
-    def call(one: Any) -> None:
-        inner = getattr(one, "module", None)
-        if isinstance(inner, nn.ModuleList):
-            for part in inner:
-                call(part)
-        elif inner is not None:  # the others pick or draw an action
-            if unknown := [last(key) for key in one.in_keys if last(key) not in values]:
-                raise ValueError(
-                    f"it reads {', '.join(unknown)}; expected observation and action_mask. If a transform of the "
-                    f"environment computes that, {PUT_INSIDE}"
-                )
-            found = inner(*(values[last(key)] for key in one.in_keys))
-            values.update(zip(map(last, one.out_keys), found if isinstance(found, tuple) else (found,)))
-
-    call(module)
-    return next((values[name] for name in ("logits", "action_value") if name in values), [*values.values()][-1])
-
-
-# Plain modules, and CleanRL's agents
-
-
-def _of_torch(trained: Any) -> nn.Module | None:
-    if not isinstance(trained, nn.Module):
-        return _of_torch(trained.actor) if isinstance(getattr(trained, "actor", None), nn.Module) else None
-    if not _has_forward(trained):
-        return Actor(trained, _cleanrl_logits) if hasattr(trained, "actor") else None
-    return trained if _reads_mask(trained) else Actor(trained, _observation_alone)
-
-
-def _has_forward(trained: object) -> bool:
-    """Return whether this is a module that can be called."""
-    own = getattr(type(trained), "forward", None) is not nn.Module.forward or "forward" in vars(trained)
-    return isinstance(trained, nn.Module) and own
-
-
-def _reads_mask(module: nn.Module) -> bool:
-    """Return whether a module has a second input that is required, or called a mask."""
-    if isinstance(module, torch.jit.ScriptModule):
-        script: Any = module.forward
-        arguments = script.schema.arguments[1:]
-        second = arguments[1] if len(arguments) > 1 else None
-        return second is not None and (not second.has_default_value() or "mask" in second.name)
-    parameters = [*inspect.signature(module.forward).parameters.values()]
-    if isinstance(inner := getattr(module, "module", None), nn.Module) and all(
-        one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in parameters
-    ):
-        return _reads_mask(inner)  # a wrapper that hands on all arguments
-    one = parameters[1] if len(parameters) > 1 else None
-    is_required = one is not None and one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD
-    return is_required or (one is not None and "mask" in one.name)
-
-
-def _observation_alone(module: Any, observation: Tensor, action_mask: Tensor) -> Any:
-    return module(observation)
-
-
-def _cleanrl_logits(agent: Any, observation: Tensor, action_mask: Tensor) -> Any:
-    return agent.actor(agent.network(observation) if hasattr(agent, "network") else observation)
-
-
-LIBRARIES: dict[str, Callable[[Any], nn.Module | None]] = {
-    "stable_baselines3": _of_sb3,
-    "tianshou": _of_tianshou,
-    "agilerl": _of_agilerl,
-    "ray": _of_rllib,
-    "tensordict": _of_tensordict,
-}

@@ -1,4 +1,4 @@
-"""Policies from torch modules and from what other libraries train, for use in the same Python process."""
+"""Policies from torch modules and functions, and from models of stable-baselines3, for use in the same process."""
 
 from __future__ import annotations
 
@@ -19,24 +19,23 @@ if TYPE_CHECKING:
 
 
 def actor_of(trained: Any) -> torch.nn.Module:
-    """Return the actor of what another library trained, a torch module from observations and masks to logits.
+    """Return a torch module from observations and masks to logits.
 
     The module gets `observation` [n, D] and `action_mask` [n, A] float32, as the environments return them, unscaled,
     and returns logits [n, A]; those of illegal actions are ignored. It shares the weights.
 
-    An algorithm of stable-baselines3 brings along what `VecNormalize` does in its environment; its policy alone does
-    not, so pass the algorithm (after `load`, with its environment). Whatever else changes observations between
-    environment and network is refused where it can be found; other libraries keep it in environments that an actor does
-    not know. Put it into the module.
+    A model of stable-baselines3 brings along what `VecNormalize` does in its environment; its policy alone does not, so
+    pass the model (after `load`, with its environment). Whatever else changes observations there is refused: put it
+    into a module.
 
     Args:
-        trained: an algorithm, policy or network of stable-baselines3, sb3-contrib, Tianshou, AgileRL or RLlib (new API
-            stack); a TensorDictModule or ProbabilisticActor of TorchRL; an agent with `actor`, as CleanRL has it; or
-            any torch module that reads the observation, or observation and mask, also scripted, traced, exported or as
-            a graph. Of a compiled module or of replicas, the module inside is taken.
+        trained: a model of stable-baselines3 or sb3-contrib; any torch module that reads the observation, or
+            observation and mask, also scripted, traced, exported or as a graph; or such a function of tensors. Of a
+            compiled module or of replicas, the module inside is taken. docs/guides/onnx.md has recipes for other
+            libraries.
 
     Raises:
-        ValueError: it has no actor, or several: pass one of them; or observations are changed on the way to it.
+        ValueError: it is something else, or observations are changed on the way to it.
     """
     from card_envs.opponents.networks._actors import find_actor
 
@@ -44,7 +43,7 @@ def actor_of(trained: Any) -> torch.nn.Module:
 
 
 class TorchPolicy(LogitsPolicy):
-    """Plays by a torch module, or by what another library trained. It can be pickled if the module's classes can."""
+    """Plays by a torch module, or by what `actor_of` takes. It can be pickled if the module's classes can."""
 
     def __init__(self, module: Any, sampled: bool = True) -> None:
         """Take a module, which is not copied.
@@ -54,7 +53,7 @@ class TorchPolicy(LogitsPolicy):
             sampled: draw actions from the probabilities; False: play the likeliest.
 
         Raises:
-            ValueError: it has no actor, or several.
+            ValueError: there is no actor.
         """
         super().__init__(sampled)
         self.module = actor_of(module)
@@ -86,7 +85,10 @@ class TorchPolicy(LogitsPolicy):
         with torch.no_grad():
             device = device_of(self.module)
             obs, mask = (torch.from_numpy(array).to(device, torch.float32) for array in (decisions.obs, decisions.mask))
-            logits = self.module(obs, mask).float().cpu().numpy()
+            answer = self.module(obs, mask)
+        if not isinstance(answer, torch.Tensor):
+            raise ValueError(f"{self._name}: expected a tensor of logits, got {type(answer).__name__}")
+        logits = answer.float().cpu().numpy()
         if logits.shape != decisions.mask.shape or not np.isfinite(logits[decisions.mask != 0]).all():
             raise ValueError(
                 f"{self._name}: expected finite logits of shape {decisions.mask.shape}, got {logits.shape}"

@@ -19,7 +19,7 @@ from card_envs.engine.batch import BatchEnv
 from card_envs.game import Game, layout_digest
 from card_envs.games import get_game
 from card_envs.opponents.networks.ntuple_policy import MAX_POSITIONS, MOST_POSITIONS, NTuplePolicy
-from card_envs.opponents.networks.onnx import OnnxPolicy
+from card_envs.opponents.networks.onnx import OnnxPolicy, check_self_contained
 from card_envs.opponents.networks.policies import (
     ARCHITECTURES,
     STEADY,
@@ -89,6 +89,8 @@ def save_network(
         training: how it was trained, for people.
         strength: measured results, for people.
     """
+    if isinstance(policy, OnnxPolicy):
+        check_self_contained(policy.model)
     half = _half(folder, policy.weights)
     inputs = policy.inputs(golden)
     model = policy.model if isinstance(policy, OnnxPolicy) else b""
@@ -219,6 +221,7 @@ def load_network(folder: Path, game: Game | None = None, sampled: bool = True) -
         if card.architecture == "onnx":
             model = _read(folder / MODEL_FILE)
             _check_digest(folder / MODEL_FILE, model, card.model_sha256)
+            check_self_contained(model)
             policy: TrainedPolicy = OnnxPolicy(game, model, sampled and card.sampled)
         else:
             policy = KINDS[card.architecture](game, tensors, sampled and card.sampled)

@@ -11,7 +11,8 @@ A model reads named inputs and returns `probabilities` [n, A] float32:
 `dense_moves` computes the last three in Python. An exported model names its game, version and inputs in its metadata:
 `game`, `version`, `layout` (digest of the observation and the actions) and `inputs`.
 
-An imported model may return `logits` [n, A] instead; illegal actions are then masked here.
+An imported model may return `logits` [n, A] instead; illegal actions are then masked here. onnxruntime runs it in this
+process, so pass models of people whom you trust. What a folder holds is checked before: see `check_self_contained`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import importlib.util
 import io
 import logging
 import warnings
+from collections.abc import Iterator, Mapping
 from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar
@@ -31,7 +33,6 @@ from numpy.typing import NDArray
 from card_envs._files import read_file, user_path
 from card_envs.game import Game, Rules, layout_digest, total
 from card_envs.opponents.networks._afterstates import NUM_AHEAD, Afterstates, move_fields, move_scale
-from card_envs.opponents.networks._foreign import ForeignModel, load_foreign
 from card_envs.opponents.networks._torch_policy import actor_of, device_of, evaluating
 from card_envs.opponents.networks.policies import (
     ILLEGAL,
@@ -50,13 +51,56 @@ from card_envs.opponents.policy import Decisions
 OPSET, IR_VERSION = 18, 9  # supported by the programs of recent years
 MISSING = "ONNX models need the extra onnx: pip install 'card_envs[onnx]'"
 FLOATS, WHOLE = "tensor(float)", "tensor(int64)"
-MOST_ROWS = 64  # decisions per run of a model, whose memory and time are limited
+MOST_ROWS = 64  # decisions per run, because the moves of all of them are dense rows
+STANDARD = ("", "ai.onnx")  # domains of operators
 MOVES = ("moves", "lookahead_moves")
 LOOKAHEAD = 1
 
 
+class OnnxSession:
+    """A model loaded by onnxruntime, with one thread. It does not change, so copies share it; a pickle is the model."""
+
+    def __init__(self, model: bytes) -> None:
+        """Load a model. Raises ValueError if onnxruntime can't."""
+        check_runtime()
+        import onnxruntime
+
+        self.model = model
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = 4
+        options.add_session_config_entry("session.load_model_format", "ONNX")  # not guessed from the first bytes
+        try:
+            self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # onnxruntime's exceptions have no common class
+            raise ValueError(f"ONNX model: onnxruntime can't load it: {error!s:.1000}") from None
+        self.inputs, self.outputs = (
+            {entry.name: (entry.type, entry.shape) for entry in entries}
+            for entries in (self._session.get_inputs(), self._session.get_outputs())
+        )
+
+    def run(self, output: str, inputs: Mapping[str, NDArray[Any]], shape: tuple[int, ...]) -> NDArray[np.float32]:
+        """Return an output. Raises ValueError if it has another shape, or the model fails."""
+        try:
+            values: NDArray[np.float32] = self._session.run([output], dict(inputs))[0]
+        except Exception as error:
+            raise ValueError(f"ONNX model: {error!s:.1000}") from None
+        if values.shape != shape:
+            raise ValueError(f"ONNX model: output {output}: expected the shape {[*shape]}, got {[*values.shape]}")
+        return values
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.model,)
+
+    def __copy__(self) -> OnnxSession:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> OnnxSession:
+        return self
+
+
 class OnnxPolicy(TrainedPolicy):
-    """Plays by an ONNX model, which runs in a process of its own, with limits on memory and time."""
+    """Plays by an ONNX model."""
 
     architecture: ClassVar[Architecture] = "onnx"
 
@@ -65,32 +109,33 @@ class OnnxPolicy(TrainedPolicy):
 
         Args:
             game: the game.
-            model: content of the file.
+            model: content of the file, which you trust as you trust code.
             sampled: draw actions from the probabilities; False: play the likeliest.
 
         Raises:
             ValueError: not a model, or unsuitable inputs or outputs.
         """
         super().__init__(game, {}, sampled)
-        check_runtime()
-        self._foreign = load_foreign(model)
-        self.model = self._foreign.model
-        given = {name: (kind, shape) for name, kind, shape in self._foreign.inputs}
+        self._session = OnnxSession(model)
+        inputs, outputs = self._session.inputs, self._session.outputs
         wanted = wanted_inputs(game.rules)
-        of_moves = set(given) & (set(MOVES) | {"decision", "action"})
-        if not {"observation"} <= set(given) <= set(wanted) or len(of_moves) not in (0, 3) or set(MOVES) <= of_moves:
-            raise ValueError(f"ONNX model: inputs {', '.join(given)}: expected {', '.join(wanted)}, or the first ones")
-        for name, (kind, shape) in given.items():
+        of_moves = set(inputs) & (set(MOVES) | {"decision", "action"})
+        if not {"observation"} <= set(inputs) <= set(wanted) or len(of_moves) not in (0, 3) or set(MOVES) <= of_moves:
+            raise ValueError(f"ONNX model: inputs {', '.join(inputs)}: expected {', '.join(wanted)}, or the first ones")
+        for name, (kind, shape) in inputs.items():
             _check_entry("input", name, kind, shape, *wanted[name])
-        self._reads = list(given)
-        outputs = {name: (kind, shape) for name, kind, shape in self._foreign.outputs}
+        self._reads = list(inputs)
         self._gives = next((name for name in ("probabilities", "logits") if name in outputs), "")
         if not self._gives:
             raise ValueError(f"ONNX model: outputs {', '.join(outputs)}: expected probabilities or logits")
-        kind, shape = outputs[self._gives]
-        _check_entry("output", self._gives, kind, shape, FLOATS, [None, game.rules.NUM_ACTIONS])
+        _check_entry("output", self._gives, *outputs[self._gives], FLOATS, [None, game.rules.NUM_ACTIONS])
         for rows in (1, MOST_ROWS):
             self._try(rows)
+
+    @property
+    def model(self) -> bytes:
+        """Content of the model's file."""
+        return self._session.model
 
     @property
     def num_entries(self) -> int:
@@ -112,18 +157,15 @@ class OnnxPolicy(TrainedPolicy):
         fed = {"observation": inputs["obs"].astype(np.float32), "action_mask": mask.astype(np.float32)}
         if self.reads_moves:
             fed |= dense_moves(self.game.rules, inputs)
-        answers = self._foreign.run(self._gives, {name: fed[name] for name in self._reads}, mask.shape)
+        answers = self._session.run(self._gives, {name: fed[name] for name in self._reads}, mask.shape)
         if not np.isfinite(answers[mask != 0]).all():
             raise ValueError(f"ONNX model: {self._gives}: expected finite numbers of shape {mask.shape}")
         if self._gives == "probabilities":
             answers = np.log(np.maximum(answers, np.finfo(np.float32).tiny))
         return np.where(mask != 0, answers, ILLEGAL).astype(np.float32)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.game, self.model, self.sampled)
-
     def _try(self, rows: int) -> None:
-        """Raise ValueError if a run of that many decisions, with all actions legal, fails or takes too much."""
+        """Raise ValueError if a run of that many decisions, with all actions legal, fails."""
         rules, actions = self.game.rules, self.game.rules.NUM_ACTIONS
         moves = np.ones((rows * actions, total(move_fields(rules))), np.float32)
         fed: Inputs = {
@@ -133,7 +175,7 @@ class OnnxPolicy(TrainedPolicy):
             "decision": np.repeat(np.arange(rows), actions),
             "action": np.tile(np.arange(actions), rows),
         }
-        self._foreign.run(self._gives, {name: fed[name] for name in self._reads}, (rows, actions))
+        self._session.run(self._gives, {name: fed[name] for name in self._reads}, (rows, actions))
 
 
 def model_file(path: str | Path, limit: int) -> bytes:
@@ -141,16 +183,64 @@ def model_file(path: str | Path, limit: int) -> bytes:
 
     Args:
         path: of the model.
-        limit: of the total size of all files, in bytes.
+        limit: of the model with its weights, in bytes.
 
     Raises:
-        ValueError: not a model, or it refers to anything but regular files in its own folder.
+        ValueError: not a model, too large, or its weights are not in regular files in its own folder.
         OSError: it can't be read.
     """
     path = user_path(path)
+    model = _parse(read_file(path, limit))
+    import onnx
+
+    tensors = [message for message in _messages(model) if isinstance(message, onnx.TensorProto)]
+    beside = {entry.value for tensor in tensors for entry in tensor.external_data if entry.key == "location"}
+    size = path.stat().st_size + sum((path.parent / name).stat().st_size for name in beside)
+    if size <= limit:
+        try:
+            onnx.external_data_helper.load_external_data_for_model(model, str(path.parent))
+        except Exception as error:  # onnx raises its own exceptions
+            raise ValueError(f"{path}: its weights: {error!s:.300}") from None
+        size = model.ByteSize()
+    if size > limit:
+        raise ValueError(f"{path}: {size:,} bytes with its weights; expected at most {limit:,}")
+    return bytes(model.SerializeToString(deterministic=True))
+
+
+def check_self_contained(model: bytes) -> None:
+    """Check that a model has standard operators alone and refers to nothing outside, as models in folders must.
+
+    Such a graph can neither run code nor read files or memory. Raises ValueError.
+    """
+    parsed = _parse(model)
+    import onnx
+
+    for message in _messages(parsed):
+        if isinstance(message, onnx.TensorProto) and (message.external_data or message.data_location):
+            raise ValueError("ONNX model: its weights are in another file: export it as one file, or `import` it")
+        if isinstance(message, onnx.NodeProto) and message.domain not in STANDARD:
+            operator = f"{message.domain}.{message.op_type}"
+            raise ValueError(f"ONNX model: operator {operator!r:.200}: expected operators of the standard alone")
+
+
+def _parse(model: bytes) -> Any:
+    """Return a model as a message. Raises ValueError."""
     check_runtime()
-    model = read_file(path, limit)
-    return ForeignModel(model, path.parent, limit - len(model)).model
+    import onnx
+
+    try:
+        return onnx.load_model_from_string(model)
+    except Exception as error:  # protobuf's exceptions have no common class
+        raise ValueError(f"no ONNX model: {error!s:.200}") from None
+
+
+def _messages(message: Any) -> Iterator[Any]:
+    """Yield a protobuf message and all messages within it."""
+    yield message
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            for part in value if hasattr(value, "add") else [value]:
+                yield from _messages(part)
 
 
 def wanted_inputs(rules: Rules) -> dict[str, tuple[str, list[int | None]]]:
@@ -303,7 +393,7 @@ def _with_metadata(model: Any, game: Game) -> bytes:
 
 
 def module_to_onnx(module: Any, game: Game) -> bytes:
-    """Return a torch module, or what another library trained, as an ONNX model.
+    """Return a torch module, or what else `actor_of` takes, as an ONNX model.
 
     Args:
         module: what `actor_of` takes.
