@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import subprocess
 import sys
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -249,3 +251,39 @@ def test_no_colour_where_none_is_wanted(monkeypatch: pytest.MonkeyPatch, tmp_pat
         console = Console(file=file, force_terminal=True)
         console.print(with_suits("TH", console), highlight=False)
     assert (tmp_path / "out").read_text(encoding="utf-8").strip() == "T♥"
+
+
+def paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The ways to all that a view holds."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path] * bool(path) + [way for key, inner in items for way in paths(inner, (*path, key))]
+
+
+def changed(value: Any, path: tuple[Any, ...], wrong: Any) -> Any:
+    """A copy with something else at a place."""
+    if not path:
+        return wrong
+    copy = value.copy()
+    copy[path[0]] = changed(value[path[0]], path[1:], wrong)
+    return copy
+
+
+def test_drawings_and_positions_of_wrong_views(game: Game) -> None:
+    """Wherever something in a view is wrong or left out, the message begins with the view."""
+    made = CardEnv(game)
+    made.reset(seed=1)
+    play_randomly(made, 1, 20)
+    view = made.view(made.agent_selection)
+    assert draw(game, view).startswith("<svg")
+    rng = np.random.default_rng(0)
+    ways = paths(view)
+    ways = [ways[i] for i in rng.permutation(len(ways))[:80]]
+    for way in ways:
+        views: list[Any] = [changed(view, way[:-1], [])]
+        values: list[Any] = [None, -1, 1 << 64, 1.5, "x", [], [[]] * 2000]
+        views += [changed(view, way, value) for value in values]
+        for wrong, read in itertools.product(views, (partial(draw, game), game.view.from_view)):
+            try:
+                read(wrong)
+            except ValueError as error:
+                assert str(error).startswith("view") and len(str(error)) < 2000  # noqa: PT017 (some are right)

@@ -17,6 +17,7 @@ import numpy as np
 import pettingzoo
 import pytest
 from gymnasium import spaces
+from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 from pettingzoo.test import api_test, render_test, seed_test
 
@@ -24,6 +25,7 @@ from card_envs.engine._legality import IllegalMove
 from card_envs.envs._replay import verify
 from card_envs.envs.aec import CardEnv
 from card_envs.envs.single_agent import SingleSeatEnv
+from card_envs.envs.vector import VectorSeatEnv
 from card_envs.game import Game
 from tests.conftest import fewest_moves, field_bytes, option_sets, play_randomly, short_options
 
@@ -653,3 +655,70 @@ def test_what_is_written_into_the_state_counts_at_once(game: Game, early: bool, 
     env.step(action)
     twin.step(action)
     assert field_bytes(env.states) == field_bytes(twin.states)
+
+
+@pytest.mark.mechanics
+@pytest.mark.parametrize("agent", ["player_9", None, []])
+def test_agents_that_there_are_not(game: Game, agent: Any) -> None:
+    env = CardEnv(game)
+    env.reset(seed=1)
+    for call in (env.observe, env.view, env.observation_space, env.action_space):
+        with pytest.raises(ValueError, match=f"{game.name}: agent: expected one of player_0"):
+            call(agent)
+
+
+@pytest.mark.parametrize("text", [None, 5, b"x", ["turn"]])
+def test_moves_that_are_no_text(game: Game, text: Any) -> None:
+    env = CardEnv(game)
+    env.reset(seed=1)
+    with pytest.raises(ValueError, match="move: expected a text"):
+        env.parse_move(text)
+    with pytest.raises(ValueError, match="move"):
+        game.view.parse_move(env.states[0], text)
+
+
+def test_order_of_calls_in_gymnasium(game: Game) -> None:
+    env = SingleSeatEnv(game.name, render_mode="ansi", **short_options(game))
+    for call in (lambda: env.step(0), env.action_masks, env.render):
+        with pytest.raises(ResetNeeded, match=r"call reset\(\) first"):
+            call()
+    _, info = env.reset(seed=1)
+    env.step(int(info["action_mask"].argmin()))
+    for action in (0, None):
+        with pytest.raises(ResetNeeded, match=r"the episode is over: call reset\(\)"):
+            env.step(action)  # type: ignore[arg-type]
+    assert env.render() and not env.action_masks().any()
+    many = VectorSeatEnv(game.name, 2, render_mode="ansi")
+    for again in (lambda: many.step(np.zeros(2, np.int64)), many.action_masks, many.render):
+        with pytest.raises(ResetNeeded, match=r"call reset\(\) first"):
+            again()
+    raising = SingleSeatEnv(game.name, illegal_move="raise", **short_options(game))
+    _, info = raising.reset(seed=1)
+    with pytest.raises(IllegalMove):
+        raising.step(int(info["action_mask"].argmin()))
+    raising.step(int(info["action_mask"].argmax()))
+
+
+def test_observations_as_floats(game: Game) -> None:
+    options = short_options(game)
+    env, plain = CardEnv(game, obs_dtype="float32", **options), CardEnv(game, **options)
+    for one in (env, plain):
+        one.reset(seed=1)
+    agent = env.agent_selection
+    seen, whole = env.observe(agent), plain.observe(agent)
+    assert seen["observation"].dtype == np.float32 and seen["action_mask"].dtype == np.int8
+    assert np.array_equal(seen["observation"], whole["observation"]) and whole["observation"].dtype == np.int8
+    assert env.observation_space(agent).contains(seen)
+    space, other = env.observation_space(agent)["observation"], plain.observation_space(agent)["observation"]  # type: ignore[index]
+    assert np.array_equal(space.low, other.low) and np.array_equal(space.high, other.high)
+    assert env.clone().observe(agent)["observation"].dtype == np.float32
+    single = SingleSeatEnv(game.name, obs_dtype="float32", **options)
+    obs, info = single.reset(seed=1)
+    assert obs.dtype == np.float32 and single.observation_space.contains(obs)
+    obs, *_, info = single.step(int(info["action_mask"].argmax()))
+    assert obs.dtype == np.float32 and info["action_mask"].dtype == np.int8
+    many = VectorSeatEnv(game.name, 2, obs_dtype="float32", **options)
+    obs, info = many.reset(seed=1)
+    assert obs.dtype == np.float32 and many.observation_space.contains(obs)
+    *_, info = many.step(np.array([-1, -1]))
+    assert info["final_obs"][0].dtype == np.float32 and many.single_observation_space.contains(info["final_obs"][0])

@@ -54,6 +54,7 @@ from card_envs.opponents.policy import (
 from card_envs.opponents.scripted import RandomPolicy
 from card_envs.opponents.search import SearchPolicy
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
+from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import observed_in_full, play_randomly, positions, quick_opponents, short_options, some
 
 Weights = dict[str, NDArray[np.float32]]
@@ -1009,3 +1010,37 @@ def test_where_nothing_is_tried_nothing_is_estimated(game: Game, tmp_path: Path)
     assert Opponent("untried", game, Untried()).advise(view)[0] == (found[0].move, 1.0)
     write_json(tmp_path / "figures.json", {"a": [float("nan"), (float("inf"), 1.5)]})
     assert json.loads((tmp_path / "figures.json").read_text()) == {"a": [None, [None, 1.5]]}
+
+
+NAMES = {
+    "os:getcwd": "TypeError", ":": "Empty module", ".x:Y": "no folder of that name", "antigravity\0:x": "opponent",
+    "x" * 5000: "at most 4096", "a=b+" * 1000 + "b": "no phase 'a'", "\ud800": "unknown opponent",
+    "search:" + "9" * 400: "expected search:N", "search:8,prior=" + "a=b+" * 1000 + "b": "no phase 'a'",
+    "search:8," + "x" * 3000: "expected KEY=VALUE", "search:8,arms=" + "9" * 4000: "arms: expected",
+    "tests.test_opponents:Bomb": "ZeroDivisionError", "tests.test_opponents:Leaves": "SystemExit",
+}  # fmt: skip
+
+
+class Bomb:
+    def __init__(self, game: Game) -> None:
+        raise ZeroDivisionError("boom")
+
+
+class Leaves:
+    def __init__(self, game: Game) -> None:
+        raise SystemExit(0)
+
+
+@pytest.mark.parametrize("name", NAMES, ids=lambda name: repr(name[:20]))
+def test_names_that_load_nothing(name: str) -> None:
+    with pytest.raises(ValueError, match=NAMES[name]) as caught:
+        load_opponent(name, TINY)
+    assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize("name", [None, 5, ["greedy"]])
+def test_names_that_are_none(name: Any) -> None:
+    with pytest.raises(ValueError, match="opponent: expected a name"):
+        load_opponent(name, TINY)
+    with pytest.raises(ValueError, match="game: expected a name"):
+        load_opponent("greedy", name or 7)  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -40,6 +41,8 @@ from card_envs.opponents.policy import (
     PolicyLike,
     as_policy,
     decisions_at,
+    hide_seed,
+    spawn,
 )
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 from card_envs.opponents.search import SearchPolicy
@@ -402,3 +405,101 @@ def test_any_number_of_processes_finds_the_same(game: Game, monkeypatch: pytest.
         assert np.array_equal(one.decisions, three.decisions), name
         assert np.array_equal(one.tallies, three.tallies, equal_nan=True), name
         print(f"{game.name}/{name}: {pairs} pairs, the same in 1 and 3 processes", flush=True)
+
+
+class Nosy(RandomPolicy):
+    """Keeps the generators that it is given, and the state in which it got them."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[np.random.Generator, dict[str, Any]]] = []
+
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+        self.seen.append((rng, dict(rng.bit_generator.state)))
+        return super().act(decisions, rng)
+
+
+SEED = 0x1234567 * 12345 + 1
+
+
+def met_by_policies() -> dict[str, list[tuple[np.random.Generator, dict[str, Any]]]]:
+    seen = {}
+    for name in ("pairs", "survey", "single", "vector"):
+        policy = Nosy()
+        if name == "pairs":
+            play_pairs(TINY, policy, policy, 4, SEED)
+        elif name == "survey":
+            survey(TINY, policy, 4, SEED)
+        elif name == "single":
+            SingleSeatEnv(TINY.name, policy, 1).reset(seed=SEED)
+        else:
+            VectorSeatEnv(TINY.name, 16, policy, "random").reset(seed=SEED)
+        seen[name] = policy.seen
+    return seen
+
+
+def test_generators_do_not_tell_how_deals_were_seeded() -> None:
+    for name, seen in met_by_policies().items():
+        assert seen, name
+        for rng, _ in seen:
+            sequence: Any = rng.bit_generator.seed_seq
+            assert str(SEED) not in str(sequence.state) and SEED not in np.ravel(sequence.entropy), name
+            assert sequence.entropy > 1 << 64  # a hash
+
+
+def test_sealed_generators_go_on_with_the_same_numbers() -> None:
+    one, other = np.random.default_rng([7, 8]), np.random.default_rng([7, 8])
+    one.random(5)
+    other.random(5)
+    twin = hide_seed(one)
+    assert np.array_equal(twin.random(100), other.random(100))
+    children = [[child.random() for child in hide_seed(one).spawn(2)] for _ in range(2)]
+    assert children[0] == children[1]
+    firsts = [hide_seed(np.random.default_rng(seed)).spawn(1)[0].random() for seed in (1, 2)]
+    assert firsts[0] != firsts[1]
+    assert spawn(one).random() == spawn(one).random() != one.random()
+
+
+def test_seeded_numbers_are_those_they_were(game: Game) -> None:
+    """The deals of seeds, and what comparisons drew before generators hid their seeds."""
+    policy = Nosy()
+    play_games(GamePlan.of_self_play(TINY, policy, 5, {}), np.arange(4))
+    source = np.random.default_rng([5, 0])
+    source.integers(0, 1 << 64, 4, np.uint64)
+    assert policy.seen[0][1]["state"] == source.bit_generator.state["state"]
+    env, single = CardEnv(game), SingleSeatEnv(game.name, seat=0)
+    single.reset(seed=11)
+    env.reset(seed=int(gymnasium.utils.seeding.np_random(11)[0].integers(1 << 63)))
+    assert env.record().deal == single._env.record().deal
+
+
+class Fails(RandomPolicy):
+    def __init__(self, game: Game) -> None:
+        pass
+
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+        raise KeyError("my own mistake")
+
+    def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
+        raise KeyError("my own mistake")
+
+
+def test_exceptions_of_policies_say_where_they_come_from() -> None:
+    """With the line of the user's code, also when a worker sends them, and of parts of others."""
+    env = CardEnv(TINY)
+    env.reset(seed=1)
+    name = f"{__name__}:Fails"
+    for policy, shown in ((Fails(TINY), "Fails"), (load_opponent(name, TINY), name)):
+        with pytest.raises(PolicyError) as caught:
+            play_pairs(TINY, policy, "greedy", 8)
+        message = str(caught.value)
+        assert message.startswith(f"high_card: policy {shown}: KeyError: 'my own mistake' (")
+        assert "test_policies.py, line " in message and ", in act) at {" in message and '"seat"' in message
+        assert isinstance(caught.value.__cause__, KeyError) and len(message) < 1000
+        assert str(pickle.loads(pickle.dumps(caught.value))) == message
+    half = PhasedPolicy(range(TINY.rules.NUM_ACTIONS), Fails(TINY), RandomPolicy())
+    for ask in (
+        lambda: load_opponent(name, TINY).evaluate(env.view(env.agent_selection)),
+        lambda: play_pairs(TINY, half, RandomPolicy(), 8),
+    ):
+        with pytest.raises(PolicyError, match="my own mistake"):
+            ask()

@@ -16,6 +16,7 @@ import card_envs
 from card_envs import GameRecord, replay, verify
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
+from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.conftest import need_moves, option_sets, play_randomly, short_options
 
 
@@ -188,3 +189,9 @@ def test_files_in_no_encoding_and_missing_files(tmp_path: Path) -> None:
         GameRecord.load(path)
     with pytest.raises(FileNotFoundError, match="absent"):
         GameRecord.load(tmp_path / "absent.json")
+
+
+def test_records_set_nothing_but_options() -> None:
+    for option, value in (("render_mode", "human"), ("illegal_move", "terminate"), ("obs_key", "x"), ("game", 1)):
+        with pytest.raises(ValueError, match=option):
+            replay(finished(HIGH_CARD).model_copy(update={"options": {option: value}}))

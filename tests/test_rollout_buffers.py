@@ -16,7 +16,7 @@ from card_envs.engine.batch import BatchEnv
 from card_envs.game import Game
 from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import field_bytes
-from tests.test_doors import buffers_but
+from tests.test_arguments import buffers_but
 from tests.test_engine import BUFFERS
 
 B, T = 6, 5

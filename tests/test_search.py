@@ -7,6 +7,7 @@ import copy
 import json
 import os
 import pickle
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from itertools import product
@@ -24,6 +25,7 @@ from card_envs.__main__ import app
 from card_envs.compare.pairs import play_pairs
 from card_envs.compiling import specialize
 from card_envs.engine import _kernels as kernels
+from card_envs.engine.batch import BatchEnv
 from card_envs.engine.rng import GOLDEN_RATIO, hash_each
 from card_envs.engine.table import Table
 from card_envs.envs.aec import CardEnv
@@ -40,6 +42,7 @@ from card_envs.opponents.search._decide import SearchResults
 from card_envs.opponents.search._parts import Moves, asks_python
 from card_envs.opponents.search._rollout import PolicyRollouts
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
+from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import games_under_test, positions, redealt, some, untrained, usual_positions
 
 PARTS = ("none", "scripted", "random", "network", "afterstate", "lookahead", "ntuple")
@@ -589,3 +592,61 @@ def test_a_network_that_fits_no_game_is_refused() -> None:
     for settings in (ranks, plays_on):
         with pytest.raises(ValueError, match="network: last: expected"):
             SearchPolicy(HIGH_CARD, 8, **settings).act(decisions, np.random.default_rng(0))
+
+
+class Misleading(ScriptedPolicy):
+    """Guides a search, or plays on, as somebody wants."""
+
+    def __init__(self, answer: Callable[[Decisions], Any]) -> None:
+        super().__init__("greedy")
+        self.answer = answer
+
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+        answer: NDArray[np.int64] = self.answer(decisions)
+        return answer
+
+    def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
+        answer: NDArray[np.float32] = self.answer(decisions)
+        return answer
+
+
+def forged(decisions: Decisions) -> Any:
+    decisions.mask[:] = 1
+    decisions.seat[:] = 9
+    decisions.mask = np.ones((1, 1), np.int8)
+    return np.full((len(decisions), decisions.game.rules.NUM_ACTIONS), 0.1, np.float32)
+
+
+MISLEADING: dict[str, list[Callable[[Decisions], Any]]] = {
+    "prior": [
+        lambda at: None, lambda at: at.mask, lambda at: np.ones((len(at) + 1, TINY.rules.NUM_ACTIONS), np.float32),
+        lambda at: 1 / 0, lambda at: np.full(at.mask.shape, np.nan, np.float32),
+        lambda at: (1 - at.mask).astype(np.float32), forged,
+    ],
+    "rollout": [
+        lambda at: None, lambda at: np.zeros(len(at) + 1, np.int64), lambda at: np.full(len(at), 99), lambda at: 1 / 0,
+        lambda at: np.zeros(len(at)), lambda at: at.mask.argmin(axis=1),
+        lambda at: forged(at).argmax(axis=1) + len(forged(at)),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("part", MISLEADING)
+def test_a_search_names_the_part_that_misleads_it(part: str) -> None:
+    decisions = decisions_at(TINY, BatchEnv(TINY, 8, 3).states)
+    for answer in MISLEADING[part]:
+        settings: dict[str, Any] = {part: Misleading(answer)}
+        with pytest.raises(ValueError, match="Misleading"):
+            SearchPolicy(TINY, 16, threads=1, **settings).search(decisions, np.random.default_rng(0))
+
+
+def test_a_search_does_not_believe_what_is_written_into_decisions() -> None:
+    honest, forger = (decisions_at(TINY, BatchEnv(TINY, 8, 3).states) for _ in range(2))
+    forger.mask[:] = 1
+    forger.seat[:] = 9
+    one, other = (
+        SearchPolicy(TINY, 16, threads=1).search(decisions, np.random.default_rng(0)) for decisions in (honest, forger)
+    )
+    assert np.array_equal(one.chosen, other.chosen) and np.array_equal(one.stats.worlds, other.stats.worlds)
+    with pytest.raises(ValueError, match=f"plays {OTHER.name}, not high_card"):
+        SearchPolicy(OTHER, 4).act(honest, np.random.default_rng(0))
