@@ -31,10 +31,12 @@ page: $(VENV)/dev  ## whole games clicked through on the server's page, where th
 
 check: $(VENV)/dev  ## lint, words, layers of imports, and types
 	$(BIN)/ruff check .
+	$(BIN)/ruff check --preview --select PLW1514 card_envs training  # Windows has an encoding of its own
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell $$(git ls-files)
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/mypy
+	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 card_envs training
 
 bench: $(VENV)/train  ## speed on this machine
 	$(BIN)/python -m card_envs bench

@@ -27,7 +27,7 @@ from card_envs.compiling._rules import INTERPRETED
 from card_envs.engine import _kernels as kernels
 from card_envs.engine import _sums as sums
 from card_envs.engine import batch, sets
-from card_envs.engine._legality import IllegalMove
+from card_envs.engine._legality import IllegalMove, note_legal, unpacked, words
 from card_envs.engine._seen import Seen, forget, is_new, new_seen
 from card_envs.engine.batch import BatchEnv
 from card_envs.engine.rng import advance, below, derive, shuffle, table_keys
@@ -166,9 +166,12 @@ def test_an_illegal_action_is_found_on_any_thread(game: Game, monkeypatch: pytes
     monkeypatch.setattr(batch, "MIN_TABLES_A_THREAD", 2)
     env = batch_of(game, 8, num_threads=4)
     actions = env.mask.argmax(axis=1)
-    actions[5] = game.rules.NUM_ACTIONS
+    actions[5] = env.mask[5].argmin()
+    env.mask[:] = 1  # which is not believed
+    before = field_bytes(env.states)
     with pytest.raises(IllegalMove, match="table 5"):
         env.step(actions)
+    assert field_bytes(env.states) == before
 
 
 def test_a_table_depends_on_seed_and_number_alone(game: Game) -> None:
@@ -935,3 +938,32 @@ def test_what_was_seen_is_not_new_until_it_is_forgotten() -> None:
     assert entered([0, 5, 5, 5 + size, 0, 5 + size], seen) == [True, True, False, True, False, False]
     forget(seen)
     assert entered([5, 0, 5], seen) == [True, True, False]
+
+
+@pytest.mark.parametrize("size", [1, 63, 64, 65, 130])
+def test_packed_masks(size: int) -> None:
+    rng = np.random.default_rng(size)
+    masks = (rng.random((50, size)) < 0.4).astype(np.int8)
+    for mask in masks:
+        legal = np.zeros(words(size), np.uint64)
+        specialize(note_legal)(mask, legal)
+        assert np.array_equal(unpacked(legal, size), mask)
+
+
+def test_batches_do_not_believe_their_masks(game: Game) -> None:
+    env = mixed_batch(game, 64, seed=1)
+    for number, actions in enumerate(walk(env, 200)):
+        if number % 20:
+            continue
+        true = env.mask.copy()
+        env.mask[:] = 1
+        before = env.states.tobytes()
+        for action in range(game.rules.NUM_ACTIONS):
+            assert np.array_equal(env.are_legal(np.full(64, action)), true[:, action] == 1)
+        table = int(true.min(axis=1).argmin())
+        wrong = actions.copy()
+        wrong[table] = true[table].argmin()
+        with pytest.raises(IllegalMove, match=f"action {wrong[table]} of seat . at table {table} is illegal; legal: "):
+            env.step(wrong)
+        assert env.states.tobytes() == before
+        assert not env.are_legal(np.full(64, -1)).any() and not env.are_legal(np.full(64, true.shape[1])).any()

@@ -152,7 +152,8 @@ def test_observations_are_the_users_own(game: Game) -> None:
     env = fresh(game)
     before = snapshot(env)
     for agent in env.possible_agents:
-        env.observe(agent)["observation"][:] = 1
+        for array in (*env.observe(agent).values(), *env.last()[0].values()):
+            array[:] = 1
     env.state()[:] = 1
     assert snapshot(env) == before
 
@@ -722,3 +723,21 @@ def test_observations_as_floats(game: Game) -> None:
     assert obs.dtype == np.float32 and many.observation_space.contains(obs)
     *_, info = many.step(np.array([-1, -1]))
     assert info["final_obs"][0].dtype == np.float32 and many.single_observation_space.contains(info["final_obs"][0])
+
+
+@pytest.mark.mechanics
+def test_environments_do_not_believe_their_masks(game: Game) -> None:
+    env = CardEnv(game, illegal_move="raise")
+    env.reset(seed=1)
+    agent = env.agent_selection
+    forbidden = int(env.observe(agent)["action_mask"].argmin())
+    for mask in (env.observe(agent)["action_mask"], env.infos[agent]["action_mask"], env.last()[0]["action_mask"]):
+        mask[:] = 1
+        with pytest.raises(IllegalMove):
+            env.step(forbidden)
+    vector = VectorSeatEnv(game.name, 3, opponents="greedy", illegal_move="raise")
+    _, info = vector.reset(seed=1)
+    forbidden = info["action_mask"].argmin(axis=1)
+    info["action_mask"][:] = 1
+    with pytest.raises(IllegalMove):
+        vector.step(forbidden)

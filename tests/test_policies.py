@@ -232,7 +232,9 @@ def test_a_failing_policy_is_named_with_the_position() -> None:
     """By the name that its opponent has, wherever it is asked."""
 
     def illegal(decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
-        return decisions.mask.argmin(axis=1)
+        forbidden = decisions.mask.argmin(axis=1)
+        decisions.mask[:] = 1  # which is not believed
+        return forbidden
 
     def broken(decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
         raise KeyError("x")
@@ -242,11 +244,16 @@ def test_a_failing_policy_is_named_with_the_position() -> None:
         for use in (
             lambda own=own: play_pairs(TINY, own, own, 1),
             lambda own=own: SingleSeatEnv(TINY.name, own, seat=1).reset(seed=0),
+            lambda own=own: VectorSeatEnv(TINY.name, 64, own, seat="random").reset(seed=0),
             lambda own=own: own.actions(BatchEnv(TINY, 2), np.random.default_rng(0)),
         ):
             with pytest.raises(error, match="policy mine") as found:
                 use()
             assert '"hand"' in str(found.value)
+    for answer in (None, [0.5] * 64, np.zeros(3, np.int64), ["a"] * 64):
+        own = Opponent("mine", TINY, as_policy(lambda decisions, rng, answer=answer: answer, "it"))
+        with pytest.raises(ValueError, match=r"policy mine: actions: expected \d+ whole numbers, got "):
+            VectorSeatEnv(TINY.name, 64, own, seat="random").reset(seed=0)
 
 
 def memories(policy: Policy) -> list[int]:

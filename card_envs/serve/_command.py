@@ -7,8 +7,10 @@ import errno
 import gc
 import logging
 import socket
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, BinaryIO
@@ -104,14 +106,13 @@ def names_of(host: str, hosts: Sequence[str]) -> list[str]:
 
 def permit_open_files() -> None:
     """Ask the system for as many open files as a thousand tables need."""
-    try:
+    if sys.platform != "win32":  # which has no such limit
         import resource
 
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if 0 <= soft < OPEN_FILES:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES if hard < 0 else min(OPEN_FILES, hard), hard))
-    except (ImportError, OSError, ValueError):  # Windows has no such limit
-        pass
+            with suppress(OSError, ValueError):
+                resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES if hard < 0 else min(OPEN_FILES, hard), hard))
 
 
 def http_server(seats: Seats, names: Sequence[str], origins: Sequence[str] = (), root_path: str = "") -> uvicorn.Server:

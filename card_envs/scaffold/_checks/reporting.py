@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import sys
 import traceback
 from pathlib import Path
 from typing import Any
@@ -65,9 +66,8 @@ def pytest_configure(config: Any) -> None:
 
 def _end_all() -> None:
     """End this process and those that it has started."""
-    if hasattr(os, "killpg") and hasattr(os, "getpgrp") and hasattr(signal, "SIGKILL"):
-        if os.getpgrp() == os.getpid():  # as `check` starts it
-            os.killpg(0, signal.SIGKILL)
+    if sys.platform != "win32" and os.getpgrp() == os.getpid():  # as `check` starts it
+        os.killpg(0, signal.SIGKILL)
     os._exit(LOST_PARENT)
 
 
