@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -11,14 +12,19 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from rich.console import Console
 from typer.testing import CliRunner
 
 from card_envs import _bench as bench
+from card_envs import _files as files
 from card_envs.__main__ import app
 from card_envs._narration import hint_text
 from card_envs.compare import _waiting as waiting
@@ -26,12 +32,14 @@ from card_envs.compare._report import on_one_line, percent
 from card_envs.compare.contests import Contest, join, play_contest
 from card_envs.compare.estimates import Estimate
 from card_envs.envs.aec import CardEnv
+from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents import opponent_names
 from card_envs.opponents._names import MODELS
-from card_envs.opponents.policy import ActionValue
+from card_envs.opponents.policy import ActionValue, Decisions
 from card_envs.options import UnknownOption
 from card_envs.scaffold.high_card import GAME
+from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.conftest import command_parameters, run
 
 ROOT = Path(__file__).parents[1]
@@ -323,3 +331,108 @@ def test_figures_that_round_to_zero_have_no_minus() -> None:
     for folder in ("card_envs", "training"):
         for file in (ROOT / folder).rglob("*.py"):
             assert not re.search(r"\{[^{}\n]*:\+\.\d", file.read_text(encoding="utf-8")), file
+
+
+class Unasked:
+    """A player that must not be asked."""
+
+    def __init__(self, game: Game) -> None:
+        pass
+
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+        raise AssertionError("work was done before its outputs were checked")
+
+
+UNASKED = f"{__name__}:Unasked"
+
+
+COMPARE = ("compare", "high_card", "greedy", "trivial", "--pairs", "30")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("compare", "high_card", UNASKED, "trivial", "--json"),
+        ("compare", "high_card", UNASKED, "trivial", "--picture"),
+        ("survey", "high_card", UNASKED, "--json"),
+        ("solve", SOLVED.name, "--json"),
+        ("advise", "high_card", "{json}", "--opponent", UNASKED, "--json"),
+        ("bench", "--json"),
+        ("play", "high_card", "--record"),
+        ("watch", "high_card", "--record"),
+    ],
+    ids=lambda words: f"{words[0]} {words[-1]}",
+)
+def test_files_that_cannot_be_written_are_named_first(words: tuple[str, ...], tmp_path: Path) -> None:
+    env = CardEnv(HIGH_CARD)
+    env.reset(seed=1)
+    (tmp_path / "in.json").write_text(json.dumps(env.view(env.agent_selection)))
+    (tmp_path / "f.png").mkdir()
+    words = tuple(word.format(json=tmp_path / "in.json") for word in words)
+    for path, said in ((tmp_path / "no" / "file.png", "there is no folder"), (tmp_path / "f.png", "is a folder")):
+        with pytest.raises(ValueError, match=rf"{path}: {said}"):
+            run(*words, path)
+
+
+def test_pictures_and_records_are_checked_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("compare", "high_card", UNASKED, "trivial")
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match="no files can be written there"):
+        run(*words, "--records", tmp_path / "file" / "games")
+    pytest.importorskip("matplotlib")
+    with pytest.raises(ValueError, match=r"p\.docx: expected a name that ends in \."):
+        run(*words, "--picture", tmp_path / "p.docx")
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.backend_bases", None)
+    with pytest.raises(ValueError, match="pictures need matplotlib: pip install"):
+        run(*words, "--json", tmp_path / "j", "--picture", tmp_path / "p")
+
+
+@pytest.mark.parametrize("words", [(*COMPARE[:-1], "64"), ("solve", SOLVED.name, "--packs", "3", "--positions", "50")])
+def test_what_is_known_is_written_now_and_then(
+    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that is killed leaves the figures of its last minute, whole; a disk that is full stops nothing."""
+    monkeypatch.setattr("card_envs.compare._waiting.SAVE_SECONDS", -1.0)
+    whole, written = files.write_json, []
+
+    def write(path: Path, figures: Any) -> None:
+        written.append(figures)
+        if len(written) == 1:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        whole(path, figures)
+
+    monkeypatch.setattr(files, "write_json", write)
+    code, _ = run(*words, "--json", tmp_path / "f.json")
+    assert code == 0
+    assert len(written) >= 3 and [figures["stopped"] for figures in (written[0], written[-1])] == [True, False]
+    assert json.loads((tmp_path / "f.json").read_text()) == written[-1]
+
+
+def test_bench_measures_as_long_as_it_is_told() -> None:
+    """On tables at different stages."""
+    clock = [0.0]
+
+    def work() -> int:
+        clock[0] += 0.25
+        return 3
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("time.perf_counter", lambda: clock[0])
+        patch.setattr("time.process_time", lambda: clock[0] / 2)
+        assert bench.rate(work, 3.0) == (12.0, 24.0)
+    assert clock[0] == 3.25  # the warm-up is not counted
+    env = bench.batch_out_of_step(HIGH_CARD, 64)
+    assert len(np.unique(env.states["num_played"])) > 3
+
+
+def test_the_script_is_the_module(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """`card-envs` as well as `python -m card_envs` says in one line what is wrong."""
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    module, _, function = scripts["card-envs"].partition(":")
+    monkeypatch.setattr("sys.argv", ["card-envs", "survey", "high_card", "gredy"])
+    with pytest.raises(SystemExit) as ended:
+        getattr(import_module(module), function)()
+    assert ended.value.code == 2
+    shown = capsys.readouterr().err
+    assert shown.startswith("error:") and shown.count("\n") == 1

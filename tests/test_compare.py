@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from card_envs.__main__ import main
 from card_envs._console import Console
+from card_envs.compare import survey as surveys
 from card_envs.compare._intervals import beta_cdf, student
 from card_envs.compare._ratings import bradley_terry, ratings
 from card_envs.compare._report import duration, interval, on_one_line, percent, show_comparison, standings_sheet, whole
@@ -785,6 +786,21 @@ def test_ctrl_c_shows_what_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert code == 130 and "before the first pairs" in output
 
 
+def test_ctrl_c_in_a_survey_shows_what_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(surveys, "EPISODES_AT_ONCE", 16)
+    words = ("survey", "high_card", "greedy", f"{HERE}:Impatient", "--episodes", 64, "--json", tmp_path / "s.json")
+    monkeypatch.setattr(Impatient, "asked", 0)
+    monkeypatch.setattr(Impatient, "patience", 6)
+    code, output = run(*words)
+    assert code == 130 and "stopped after greedy 64" in output and "decisions an episode" in output
+    figures = json.loads((tmp_path / "s.json").read_text())
+    assert figures["stopped"] and figures["players"]["greedy"]["episodes"] == 64
+    assert figures["players"][f"{HERE}:Impatient"]["episodes"] in (16, 32, 48)
+    monkeypatch.setattr(Impatient, "asked", 1000)
+    code, output = run("survey", "high_card", f"{HERE}:Impatient")
+    assert code == 130 and "before the first episodes" in output
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -817,3 +833,18 @@ def test_survey_command(game: Game, tmp_path: Path) -> None:
     assert list(figures["players"]) == ["random", "trivial", "greedy"] and figures["options"] == short_options(game)
     for player in figures["players"].values():
         assert player["episodes"] == 20 and player["decisions"]["mean"] > 0
+
+
+@pytest.mark.processes
+def test_lost_workers_are_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The figures are those of an undisturbed run; where workers die without end, it is said."""
+    monkeypatch.setenv("TEST_COMPARE_GRAVE", str(tmp_path / "grave"))
+    contest = Contest(HIGH_CARD, (f"{HERE}:Mortal", "random"), 4)
+    spread_out = join(list(play_contest(contest, 80, Executor(2))))
+    assert (tmp_path / "grave").exists()
+    here = join(list(play_contest(contest, 80)))
+    for name in ("margins", "wins", "decisions", "tallies"):
+        assert np.array_equal(getattr(spread_out, name), getattr(here, name))
+    monkeypatch.setattr("card_envs.compare._spread.RETRIES", 1)
+    with pytest.raises(OSError, match="a worker process died 2 times in a row"):
+        list(play_contest(Contest(HIGH_CARD, (f"{HERE}:Doomed", "random"), 4), 16, Executor(2)))

@@ -6,7 +6,6 @@ import importlib
 import io
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -98,12 +97,10 @@ def without_reader() -> Any:
     return os.fdopen(writer, "wb", 0)
 
 
-# What stdout is, and the exit codes: lost output is an error, what is closed or less than Unicode is not.
+# What stdout is, and the exit codes: lost output is an error, what is less than Unicode is not.
 BROKEN: dict[str, tuple[Callable[[], Any], set[int]]] = {
     "reader gone": (lambda: wrapped(without_reader()), {1}),
-    "disk full": (lambda: wrapped(os.fdopen(os.open("/dev/full", os.O_WRONLY), "wb", 0)), {1, 2}),
     "ascii": (lambda: wrapped(io.BytesIO(), "ascii"), {0}),
-    "closed": (lambda: None, {0}),
 }
 
 
@@ -178,20 +175,18 @@ def test_files_are_whole_whatever_becomes_of_what_is_printed(
 ) -> None:
     """Lost output ends a command; a game that was played until then is saved."""
     pytest.importorskip({"picture": "matplotlib", "gif": "resvg_py", "model": "onnx"}.get(output[1], "json"))
-    if kind == "disk full" and not Path("/dev/full").exists():
-        pytest.skip("there is no full disk")
     make, expected = BROKEN[kind]
     code = run(OUTPUTS[output], make(), monkeypatch, io.StringIO("quit\n"))
     written = list(Path().glob("OUT*"))
     assert code in expected and not list(Path().glob(".new-*"))
-    assert written or (kind in ("reader gone", "disk full") and output[1] != "record")
+    assert written or (kind == "reader gone" and output[1] != "record")
     for path in written:
         assert list(path.iterdir()) if path.is_dir() else path.stat().st_size > 0
         if path.suffix == ".json":
             (GameRecord.load if output[1] == "record" else files.read_json)(path)
 
 
-@pytest.mark.parametrize("shell", ["{} | head -c 1 >/dev/null", "{} >/dev/full", "{} >&-", "{} 2>&1 >/dev/full | true"])
+@pytest.mark.parametrize("shell", ["{} | head -c 1 >/dev/null", "{} >/dev/full"])
 def test_a_shell_breaks_nothing(shell: str) -> None:
     if os.name != "posix" or not Path("/dev/full").exists():
         pytest.skip("there is no such shell")
@@ -202,37 +197,18 @@ def test_a_shell_breaks_nothing(shell: str) -> None:
     assert b"Traceback" not in done.stderr and b"Exception ignored" not in done.stderr
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="there are no hangups")
-@pytest.mark.parametrize("words", ["play {} --record OUT.json", "watch {} --delay 60 --record OUT.json"])
-def test_a_game_outlasts_its_terminal(words: str) -> None:
-    command = [sys.executable, "-m", "card_envs", *words.format(SHIPPED).split()]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
-    process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    while b"hand" not in process.stdout.readline():  # the first position
-        assert process.poll() is None
-    process.stdout.close()
-    process.send_signal(signal.SIGHUP)
-    assert process.wait(60) in (0, 1)
-    assert not GameRecord.load("OUT.json").outcome["over"]
-
-
 # Encodings, sizes, closed streams
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp437", "utf-8"])
-def test_help_in_every_encoding(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_help_in_plain_text(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, command in ("", None), *get_command(app).commands.items():  # type: ignore[attr-defined]
-        code, text = shown(f"{name} --help", monkeypatch, encoding)
+        code, text = shown(f"{name} --help", monkeypatch, "ascii")
         assert code == 0 and "Usage:" in text and text.isascii()
         if command is None:
             assert "..." not in text.replace("[ARGS]...", ""), "a summary is cut off: its first sentence is too long"
 
 
-STRANGE = [("ascii", "0"), ("latin-1", "1"), ("utf-8", "-3"), ("ascii", "abc"), ("utf-8", "0"), ("cp437", None)]
-
-
-@pytest.mark.parametrize(("encoding", "columns"), STRANGE)
+@pytest.mark.parametrize(("encoding", "columns"), [("ascii", "0"), ("cp437", None)])
 def test_every_command_at_a_strange_terminal(
     encoding: str, columns: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -254,15 +230,6 @@ def test_every_command_at_a_strange_terminal(
             lines = text.splitlines()
             assert len(text.split()) > 3, (words, text)
             assert max(map(len, lines)) > 19, (words, text)
-
-
-@pytest.mark.parametrize("size", ["0", "1", "-3", "abc", "٣", "", " ", "1e2"])
-@pytest.mark.parametrize("name", ["COLUMNS", "LINES"])
-def test_consoles_of_any_size_show_what_is_printed(name: str, size: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(name, size)
-    target = io.StringIO()
-    console.Console(file=target).print("one two three")
-    assert target.getvalue() == "one two three\n"
 
 
 @pytest.mark.parametrize("stream", ["stdin", "stdout", "stderr"])
@@ -304,7 +271,6 @@ def test_files_that_cannot_be_read_are_named_in_words(input_: tuple[str, str], m
         ("folder", "is a folder"),
         ("view.json/x", "there is a file where a folder should be"),
         ("~nobody_of_that_name/x", "no such user"),
-        ("x" * 300, "too long"),
     ):
         code, text = shown(INPUTS[input_].replace("IN", name), monkeypatch)
         assert code == 2 and text.startswith(f"error: {name}: ") and text.count("\n") == 1, text
@@ -354,30 +320,9 @@ def test_home_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     env.reset(seed=1)
     env.record().save("~/game.json")
     assert GameRecord.load("~/game.json") == env.record()
-    files.check_output(Path("~/x"))
-    files.check_output_folder(Path("~/deep"))
-    files.replace_folder(Path("~/folder"), {"a": b"1"}, lambda folder: ["a"])
-    assert files.read_file("~/folder/a", 9) == b"1"
-    assert {path.name for path in home.iterdir()} == {"game.json", "deep", "folder"}
     assert shown("play high_card --resume=~/game.json --record=~/again.json", monkeypatch)[0] == 0
     assert shown("new-game some_game --folder=~/deep", monkeypatch)[0] == 0
     assert (home / "again.json").exists() and (home / "deep" / "some_game").is_dir() and not Path("~").exists()
-
-
-def test_every_path_of_a_command_may_begin_at_home(monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[Any] = []
-    program = console.Program({})
-
-    @program.command()
-    def command(one: Path, more: list[Path], option: Path | None = None, text: str = "") -> None:
-        given.extend([one, *more, option, text])
-
-    monkeypatch.setenv("HOME", "/somewhere")
-    monkeypatch.setattr(sys, "argv", ["x", "~/1", "~/2", "~/3", "--option", "~", "--text", "~"])
-    with pytest.raises(SystemExit) as ended:
-        program()
-    assert ended.value.code == 0
-    assert given == [*map(Path, ("/somewhere/1", "/somewhere/2", "/somewhere/3", "/somewhere")), "~"]
 
 
 TRAINING = ("train", "plot")
@@ -393,9 +338,8 @@ def test_programs_of_training_are_like_the_commands(monkeypatch: pytest.MonkeyPa
     for name in TRAINING:
         program = importlib.import_module(f"training.{name}").app
         assert isinstance(program, console.Program)
-        for encoding in ("ascii", "utf-8"):
-            code, text = shown("--help", monkeypatch, encoding, program)
-            assert code == 0 and "Usage:" in text
+        code, text = shown("--help", monkeypatch, "ascii", program)
+        assert code == 0 and "Usage:" in text
         assert run("--help", BROKEN["reader gone"][0](), monkeypatch, program=program) == 1
     Path("folder").mkdir()
     from training import plot, train

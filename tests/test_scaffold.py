@@ -22,7 +22,7 @@ from card_envs.__main__ import app
 from card_envs.games import GAMES
 from card_envs.scaffold import _check
 from card_envs.scaffold._check import check
-from card_envs.scaffold._checks import tested, trial
+from card_envs.scaffold._checks import tested
 from card_envs.scaffold._new_game import REGISTRY, NewGame, new_game, next_steps, plan, register_game
 from tests.test_processes import children, is_running, started, wait_until
 
@@ -120,15 +120,12 @@ def test_the_loop_of_the_guide_runs(tmp_path: Path) -> None:
     [
         ("Rummy", "", "name 'Rummy': expected a Python name in lower case"),
         ("gin-rummy", "", "name 'gin-rummy': expected"),
-        ("7_up", "", "name '7_up': expected"),
         ("class", "", "name 'class': expected"),
-        ("", "", "name '': expected"),
         ("../rummy", "", "name '../rummy': expected"),
         (KNOWN.name, "", f"there is a game {KNOWN.name}"),
         ("high_card", "", "there is a game high_card"),
         ("other", KNOWN.title, f"there is a game {KNOWN.name}"),
         ("other", '"quoted"', "title '\"quoted\"': expected"),
-        ("other", "X", "title 'X': expected"),
     ],
 )
 def test_wrong_names_are_refused(name: str, title: str, said: str) -> None:
@@ -230,34 +227,6 @@ FAULTS = {
         "score_margin(state, seat) is missing: Return the points by which",
         "",
     ),
-    "exit": Fault(
-        "bot.py",
-        "\n\n@rule\ndef trivial",
-        "\n\nraise SystemExit(0)\n\n\n@rule\ndef trivial",
-        "SystemExit: 0",
-        "raise S",
-    ),
-    "hard exit": Fault(
-        "view.py",
-        'SEAT_NAMES = ("you", "opponent")',
-        'SEAT_NAMES = ("you", "opponent")\n__import__("os")._exit(0)',
-        "SystemExit: os._exit(0)",
-        "__import__",
-    ),
-    "harder exit": Fault(
-        "view.py",
-        'SEAT_NAMES = ("you", "opponent")',
-        'SEAT_NAMES = ("you", "opponent")\n__import__("posix")._exit(0)',
-        "importing this ends the process with 0",
-        "",
-    ),
-    "endless import": Fault(
-        "options.py",
-        "\n\n@options",
-        "\n\nwhile True:\n    import time; time.sleep(1)\n\n\n@options",
-        "importing this takes more than 5 s",
-        "    import time",
-    ),
     "parameters": Fault(
         "rules.py",
         "def observe(state: State, seat: int, obs: Obs)",
@@ -354,9 +323,7 @@ def made_faulty(folder: Path, name: str, fault: Fault) -> tuple[Path, int]:
 
 
 @pytest.mark.parametrize("kind", FAULTS)
-def test_faults_are_found_in_their_places(folder: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if kind == "endless import":
-        monkeypatch.setattr(trial, "MOST_SECONDS", 5.0)
+def test_faults_are_found_in_their_places(folder: Path, kind: str) -> None:
     name = f"faulty_{list(FAULTS).index(kind)}"
     file, line = made_faulty(folder, name, FAULTS[kind])
     found = [str(finding) for finding in check(name).findings]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -146,3 +147,18 @@ def test_a_best_response_plays_its_victim_alone(against: list[str], player: int)
         run.iterate()
     assert isinstance(run.algorithm, PPO) and not run.algorithm.pool.snapshots
     assert (run.algorithm.rollout.players == player).any(dim=1).all()
+
+
+def test_a_run_moves_only_runs_aside(tmp_path: Path) -> None:
+    """A folder of the user's stays, also if files in it are called as those of a run."""
+    for name in ("notes.txt", "log.jsonl", "checkpoint.safetensors"):
+        (tmp_path / "tiny" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "tiny" / name).write_text(f"years of work: {name}")
+    before = {path: path.read_bytes() for path in (tmp_path / "tiny").iterdir()}
+    result = CliRunner().invoke(app, arguments(tmp_path, "decisions=600"))
+    assert result.exit_code and "tiny" in result.output.replace("\n", "")
+    assert {path: path.read_bytes() for path in (tmp_path / "tiny").iterdir()} == before
+    shutil.rmtree(tmp_path / "tiny")
+    for _ in range(2):
+        assert CliRunner().invoke(app, arguments(tmp_path, "decisions=600")).exit_code == 0
+    assert (tmp_path / "tiny.1" / "config.resolved.toml").is_file()
