@@ -11,7 +11,6 @@ import re
 import shutil
 import subprocess
 import sys
-import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -549,44 +548,6 @@ def test_the_digest_covers_what_a_loop_uses(tmp_path: Path) -> None:
         changes[name] = " ".join(str(one != other) for one, other in zip(before, after, strict=True))
         before = after
     assert changes == expected
-
-
-USE_A_DIVIDED_LOOP = """
-from card_envs.compiling import specialize
-from loop import total
-
-print(specialize(total)(3), sum(specialize(total).stats.cache_hits.values()))
-"""
-
-
-@pytest.mark.processes
-def test_edited_helpers_and_constants_are_noticed(tmp_path: Path) -> None:
-    """Of a loop with a plain helper and a constant in other files."""
-    files = {
-        "loop.py": """
-            from helper import doubled
-            from numbers_of_it import LIMIT
-
-            def total(number):
-                return doubled(number) + LIMIT
-        """,
-        "helper.py": """
-            def doubled(number):
-                return 2 * number
-        """,
-        "numbers_of_it.py": "LIMIT = 10",
-    }
-    for name, text in files.items():
-        (tmp_path / name).write_text(textwrap.dedent(text))
-    runs = []
-    for edit in (None, None, ("helper.py", "2 *", "3 *"), ("numbers_of_it.py", "10", "20")):
-        if edit:
-            name, old, new = edit
-            (tmp_path / name).write_text((tmp_path / name).read_text().replace(old, new))
-            shutil.rmtree(tmp_path / "__pycache__", ignore_errors=True)
-        runs.append(run_python(USE_A_DIVIDED_LOOP, tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "cache")).split())
-    assert [int(result) for result, _ in runs] == [16, 16, 19, 29]
-    assert [bool(int(hits)) for _, hits in runs] == [False, True, False, False]
 
 
 def sum_of_moves(states: Any) -> int:

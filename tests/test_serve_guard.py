@@ -32,6 +32,7 @@ from card_envs.serve._limits import Limits
 from card_envs.serve._messages import STATUS
 from card_envs.serve._operations import CALLS, OPERATIONS, Operation
 from card_envs.serve._seats import Seats
+from card_envs.testing.malformed import mutated
 from tests.serving import ask, bytes_waiting, serving
 
 pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
@@ -41,7 +42,6 @@ from fastapi.testclient import TestClient
 from card_envs.serve.app import make_app
 
 LIMITS = Limits(searches=1, body=1 << 16)
-HALVES: list[Any] = ["\ud800", "a\udfff", {"\ud800": 1}, ["\ud800"], {"x": {"y": ["\udc00"]}}]
 
 
 def seats_of(folder: Path) -> Seats:
@@ -112,32 +112,21 @@ JSON = "Content-Type: application/json"
 TOKEN = "0" * 48
 REQUESTS: dict[str, tuple[bytes, int]] = {
     "unknown path": (asked("GET /v1/nowhere"), 404),
-    "no such file": (asked("GET /nowhere.js"), 404),
     "a null in the path": (asked("GET /a%00b"), 404),
-    "a null in the protocol's path": (asked("GET /v1/a%00b"), 404),
     "a path that leads out": (asked("GET /..%2f..%2fetc/passwd"), 404),
-    "a long name": (asked("GET /" + "x" * 600), 404),
     "half a character": (asked("GET /%ff%ed%a0%80"), 404),
     "a folder that takes nothing": (asked("POST /", "Content-Length: 0"), 405),
     "another method": (asked("PUT /v1/games", "Content-Length: 0"), 405),
     "an invented method": (asked("SING /v1/games"), 405),
     "another game": (asked("GET /v1/games/bridge/schema"), 404),
-    "a bad query": (asked(f"GET /v1/seats/{TOKEN}?wait=nan"), 422),
     "a long query": (asked(f"GET /v1/seats/{TOKEN}?since={'9' * 3000}"), 422),
-    "half a character in the query": (asked(f"GET /v1/seats/{TOKEN}?picture=%ed%a0%80"), 422),
     "no seat": (asked(f"GET /v1/seats/{TOKEN}"), 404),
-    "a long event": (asked(f"GET /v1/seats/{TOKEN}/events", f"Last-Event-ID: {'9' * 3000}"), 404),
     "another host": (asked("GET /v1/games", host="elsewhere.example"), 400),
     "no host": (b"GET /v1/games HTTP/1.0\r\n\r\n", 400),
     "a host that is none": (asked("GET /v1/games", host="[::1"), 400),
-    "a host with a user": (asked("GET /v1/games", host="a@localhost"), 400),
-    "a host with a path": (asked("GET /v1/games", host="localhost/x"), 400),
-    "a host with a port that is none": (asked("GET /v1/games", host="localhost:80a"), 400),
     "a length beyond all measure": (asked("POST /v1/advise", JSON, "Content-Length: " + "9" * 19), 413),
     "no kind of body": (asked("POST /v1/tables", "Content-Length: 2", body="{}"), 415),
-    "text": (asked("POST /v1/tables", "Content-Type: text/plain", "Content-Length: 2", body="{}"), 415),
     "no JSON": (asked("POST /v1/tables", JSON, "Content-Length: 1", body="{"), 422),
-    "no body": (asked("POST /v1/tables", JSON, "Content-Length: 0"), 422),
     "a page of elsewhere": (asked("POST /v1/tables", JSON, "Origin: http://x", "Content-Length: 2", body="{}"), 403),
 }
 
@@ -149,27 +138,6 @@ def test_every_error_is_the_promised_object(what: str, port: int) -> None:
     assert int(head.split()[1]) == status, (head, body)
     assert is_problem(strict(body)), body
     assert b"content-type: application/json" in head.lower()
-
-
-NO_HTTP = {
-    "no HTTP": b"\x16\x03\x01\x00\x00 hello\r\n\r\n",
-    "two hosts": asked("GET /v1/games", "Host: elsewhere.example"),
-    "a length that is none": asked("POST /v1/advise", JSON, "Content-Length: x"),
-    "parts that are none": asked("POST /v1/tables", JSON, "Transfer-Encoding: chunked", body="x\r\n"),
-}
-
-
-@pytest.mark.parametrize("what", NO_HTTP)
-def test_what_is_not_http_is_refused(what: str, port: int) -> None:
-    """Before it reaches the protocol, and so in plain text."""
-    assert exchange(port, NO_HTTP[what]).startswith(b"HTTP/1.1 400 ")
-
-
-@pytest.mark.parametrize("start", [b"GET /", b"GET / HTTP/1.1\r\nX: ", b"GET / HTTP/1.1\r\n", b"P"])
-def test_endless_heads_are_cut_off(start: bytes, port: int) -> None:
-    rest = (b"A: b\r\n" if start.endswith(b"\n") else b"xxxxxx") * (1 << 22)  # more than buffers hold
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection, pytest.raises(ConnectionError):
-        connection.sendall(start + rest)
 
 
 def test_only_the_page_of_docs_may_run_inline_scripts(port: int) -> None:
@@ -262,12 +230,8 @@ FOREIGN = [
     {"origin": "http://elsewhere.example"},
     {"origin": "null"},
     {"origin": "http://testserver:81"},
-    {"origin": "http://["},
-    {"origin": ""},
     {"sec-fetch-site": "cross-site"},
-    {"sec-fetch-site": "same-site"},
-    {"sec-fetch-site": "cross-site", "origin": "http://testserver"},
-    {"sec-fetch-site": "?"},
+    {"sec-fetch-site": "same-site", "origin": "http://testserver"},
 ]
 OWN: list[dict[str, str]] = [
     {},
@@ -275,7 +239,7 @@ OWN: list[dict[str, str]] = [
     {"sec-fetch-site": "same-origin", "origin": "https://behind.a.proxy"},
     {"sec-fetch-site": "none"},
 ]
-KINDS = ["application/json", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", None]
+KINDS = ["application/json", "text/plain", None]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -338,24 +302,9 @@ def test_which_names_of_the_host_are_known(tmp_path: Path) -> None:
             def status(name: str, client: TestClient = client) -> int:
                 return client.get("/v1/games", headers={"host": name}).status_code
 
-            for name in (
-                "localhost",
-                "LOCALHOST:8000",
-                "127.0.0.1:8000",
-                "[::1]:8000",
-                "extra.example",
-                "a.below.example",
-                "[2001:db8::8]",
-            ):
+            for name in ("LOCALHOST:8000", "127.0.0.1:8000", "[::1]:8000", "a.below.example", "[2001:db8::8]"):
                 assert status(name) == 200, (host, name)
-            for name in (
-                "elsewhere.example",
-                "localhost.elsewhere.example",
-                "below.example",
-                "127.0.0.1.nip.io",
-                "",
-                "x@y",
-            ):
+            for name in ("localhost.elsewhere.example", "below.example", "127.0.0.1.nip.io", "", "x@y"):
                 assert status(name) == 400, (host, name)
             anywhere = host in ANYWHERE
             for name in ("192.0.2.7:8000", "[2001:db8::7]", own, f"{own.partition('.')[0]}.local"):
@@ -397,16 +346,8 @@ def test_a_port_in_use_is_found_first(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         with pytest.raises(ValueError, match=f"port {port} of 127.0.0.1 can't be had: .*in use"):
             listen("127.0.0.1", port)
-        command = [
-            sys.executable,
-            "-m",
-            "card_envs",
-            "serve",
-            "--port",
-            str(port),
-            "--folder",
-            str(tmp_path / "tables"),
-        ]
+        words = ["serve", "--port", str(port), "--folder", str(tmp_path / "tables")]
+        command = [sys.executable, "-m", "card_envs", *words]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=ENVIRONMENT, check=False)
     assert done.returncode and "in use" in done.stdout + done.stderr and "Traceback" not in done.stderr
     assert not (tmp_path / "tables").exists()
@@ -472,76 +413,24 @@ def test_a_reader_that_sleeps_stops_nobody_else(tmp_path: Path) -> None:
     assert heeded == [True] * 9 and [line["id"] for line in answers] == list(range(9))
 
 
-def junk(rng: random.Random, depth: int = 0) -> Any:
-    """Any value that JSON, or Python's reading of it, may have."""
-    kinds: list[Any] = [
-        "",
-        "\ud800",
-        "é\udfff",
-        0,
-        -1,
-        1e308,
-        2.0,
-        1e-7,
-        True,
-        None,
-        10**30,
-        TINY.name,
-        "greedy",
-        TOKEN,
-    ]
-    if depth < 3 and rng.random() < 0.5:
-        names = ["game", "view", "options", "players", "token", "record", "seat", "deal", "\ud800", "move", "x", "id"]
-        if rng.random() < 0.5:
-            return [junk(rng, depth + 1) for _ in range(rng.randrange(4))]
-        return {rng.choice(names): junk(rng, depth + 1) for _ in range(rng.randrange(5))}
-    return rng.choice(kinds)
-
-
 def test_every_line_gets_one_answer(tmp_path: Path) -> None:
     """However strange it is; what has an id that can be sent back has it in the answer."""
     rng = random.Random(5)
-    calls = [
-        "games",
-        "schema",
-        "rules",
-        "opponents",
-        "advise",
-        "table",
-        "position",
-        "move",
-        "undo",
-        "record",
-        "leave",
-        "replay",
-    ]
-    lines = [
-        b"",
-        b" ",
-        b"{",
-        b"[" * 30_000,
-        b"\xff",
-        b"1" * 5000,
-        b"NaN",
-        b"{}",
-        b"[]",
-        b'"\\ud800"',
-        b"\xef\xbb\xbf{}",
-    ]
-    lines += [
-        b'{"id": %s, "call": "games"}' % one for one in (b"1e400", b"-1e400", b"NaN", b'"\\ud800"', b'{"\\ud800": 1}')
-    ]
-    lines += [b'{"id": %s, "call": "games"}' % (b"[" * deep + b"]" * deep) for deep in (100, 400, 900, 990, 20_000)]
-    lines += [b'{"id": %s, "call": "games"}' % (b"9" * 4000), b'{"id": 1, "call": "games", "body": {"x": Infinity}}']
-    lines += [b"x" * (LIMITS.body - 1), b"x" * LIMITS.body, b"x" * (LIMITS.body + 1), b"x" * (4 * LIMITS.body)]
-    for number in range(1500):
-        body = junk(rng)
-        body = body if isinstance(body, dict) else {"game": TINY.name, "view": body, "options": body}
-        lines.append(json.dumps({"id": number, "call": rng.choice(calls), "body": body}).encode())
+    env = CardEnv(TINY)
+    env.reset(seed=1)
+    body = {"game": TINY.name, "view": env.view(env.agent_selection), "options": {}, "token": TOKEN, "move": "x"}
+    lines = [b"", b"{", b"[" * 30_000, b"\xff", b"1" * 5000, b"NaN", b"[]", b'"\\ud800"', b"\xef\xbb\xbf{}"]
+    ids = (b"1e400", b"NaN", b'"\\ud800"', b"[" * 900 + b"]" * 900, b"[" * 20_000 + b"]" * 20_000, b"9" * 4000)
+    lines += [b'{"id": %s, "call": "games"}' % number for number in ids]
+    lines += [b"x" * size for size in (LIMITS.body - 1, LIMITS.body, LIMITS.body + 1, 4 * LIMITS.body)]
+    calls = [name for name in CALLS if name != "games"]
+    for number in range(1000):
+        asked = {"id": number, "call": rng.choice(calls), "body": mutated(body, rng)}
+        lines.append(json.dumps(asked).encode())
     found = answers_to(seats_of(tmp_path / "tables"), [line + b"\n" for line in lines])
     assert len(found) == len(lines)
     assert all(one.keys() in ({"id", "reply"}, {"id", "error"}) for one in found)
-    assert {one["id"] for one in found if isinstance(one["id"], int)} >= set(range(1500))
+    assert {one["id"] for one in found if isinstance(one["id"], int)} >= set(range(1000))
     assert not any(one["error"]["code"] == "failed" for one in found if "error" in one)
     assert len(answers_to(seats_of(tmp_path / "tables"), [b'{"call": "games"}'])) == 1  # without an end of the line
 
@@ -563,7 +452,7 @@ def test_what_fails_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&-"])
 def test_closed_pipes_are_told(closed: str) -> None:
-    command = f"exec '{sys.executable}' -m card_envs serve --stdio --game high_card {closed}"
+    command = f"exec '{sys.executable}' -m card_envs serve --stdio --game {next(iter(GAMES))} {closed}"
     done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, env=ENVIRONMENT, timeout=120, check=False)
     assert done.returncode and b"is closed" in done.stderr and b"Traceback" not in done.stderr
 
@@ -600,48 +489,22 @@ def test_a_child_process_ends(way: str) -> None:
 # Half a character, wherever text is
 
 
-def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    yield path
-    if isinstance(value, (dict, list)):
-        for key, one in list(value.items() if isinstance(value, dict) else enumerate(value))[:3]:
-            yield from places(one, (*path, key))
-
-
-def with_value(value: Any, path: tuple[Any, ...], new: Any) -> Any:
-    """A copy with something else at a place."""
-    if not path:
-        return new
-    copy = dict(value) if isinstance(value, dict) else list(value)
-    copy[path[0]] = with_value(copy[path[0]], path[1:], new)
-    return copy
-
-
-@pytest.mark.parametrize("half", HALVES, ids=ascii)
+@pytest.mark.parametrize("half", ["a\udfff", {"\ud800": 1}, {"x": {"y": ["\udc00"]}}], ids=ascii)
 def test_half_a_character_is_a_value_error(half: Any, client: TestClient) -> None:
-    """In Python, over HTTP, anywhere in options, views, deals and records."""
+    """In Python and over HTTP, in options, views, deals and records."""
     env = CardEnv(TINY)
     env.reset(seed=1)
     view, record = env.view(env.agent_selection), env.record().model_dump()
-    opponent = load_opponent("greedy", TINY)
-    for key in half if isinstance(half, dict) else ():
-        with pytest.raises(ValueError, match="option"):
-            TINY.validated({key: 1})
-    for path in places(view):
+    for key in view:
         with pytest.raises(ValueError, match="view"):
-            opponent.evaluate(with_value(view, path, half))
-        if path:
-            asked = {"game": TINY.name, "view": with_value(view, path, half)}
-            refused = client.post("/v1/advise", content=json.dumps(asked), headers={"content-type": "application/json"})
-            assert refused.status_code == 422 and is_problem(strict(refused.content))
-    for path in places(record):
-        if path[:1] != ("outcome",):
-            with pytest.raises(ValueError, match=r"\S"):
-                replay(GameRecord.model_validate(with_value(record, path, half)))
-        asked = {"record": with_value(record, path, half)}
-        refused = client.post("/v1/replay", content=json.dumps(asked), headers={"content-type": "application/json"})
-        assert refused.status_code == 422 and is_problem(strict(refused.content))
-    for key in ("game", "options", "players", "deal"):
-        for given in (half, {"x": half}, [half]):
-            asked = {"game": TINY.name, key: given}
-            refused = client.post("/v1/tables", content=json.dumps(asked), headers={"content-type": "application/json"})
-            assert refused.status_code == 422 and is_problem(strict(refused.content)), refused.text
+            load_opponent("greedy", TINY).evaluate({**view, key: half})
+    with pytest.raises(ValueError, match=r"\S"):
+        replay(GameRecord.model_validate({**record, "deal": half}))
+    bodies: list[tuple[str, dict[str, Any]]] = [
+        *(("/v1/advise", {"game": TINY.name, "view": {**view, key: half}}) for key in view),
+        *(("/v1/replay", {"record": {**record, key: half}}) for key in record),
+        *(("/v1/tables", {"game": TINY.name, key: half}) for key in ("game", "options", "players", "deal")),
+    ]
+    for path, body in bodies:
+        refused = client.post(path, content=json.dumps(body), headers={"content-type": "application/json"})
+        assert refused.status_code == 422 and is_problem(strict(refused.content)), refused.text
