@@ -15,11 +15,9 @@ import re
 import shutil
 import signal
 import subprocess
-import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
@@ -507,60 +505,3 @@ def npm_install(folder: Path, *packages: str) -> None:
 def games() -> list[Game]:
     """All games at once, for tests that start a process for them."""
     return games_under_test()
-
-
-class HandedOut:
-    """The ranges of tables that a batch hands to its threads, in order, and those that each thread plays."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.handed: list[tuple[int, int]] = []
-        self.own: list[tuple[int, int]] = []  # of the calling thread
-        self.others: list[tuple[int, int]] = []
-        self.ahead = True  # whether all ranges were handed over before the calling thread began with its own
-        caller, run, submit = threading.get_ident(), BatchEnv._run, ThreadPoolExecutor.submit
-
-        def handing_over(pool: ThreadPoolExecutor, work: Any, first: int, last: int, *more: Any) -> Any:
-            self.handed.append((first, last))
-            return submit(pool, work, first, last, *more)
-
-        def running(env: BatchEnv, loop: Any, *arguments: Any, **named: Any) -> Any:
-            def noted(first: int, last: int, *more: Any) -> Any:
-                if threading.get_ident() == caller:
-                    self.ahead &= len(self.handed) > len(self.own) or env._num_ranges == 1
-                    self.own.append((first, last))
-                else:
-                    self.others.append((first, last))
-                return loop(first, last, *more)
-
-            if hasattr(loop, "signatures"):
-                noted.signatures = loop.signatures  # type: ignore[attr-defined]
-            return run(env, noted, *arguments, **named)
-
-        monkeypatch.setattr(ThreadPoolExecutor, "submit", handing_over)
-        monkeypatch.setattr(BatchEnv, "_run", running)
-
-
-def assert_threads_share(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two threads take half of the tables each, whatever the batch does, and neither waits for the other."""
-    monkeypatch.setattr("card_envs.engine.batch.MIN_TABLES_A_THREAD", 2)
-    env, other = (BatchEnv(game, 8, num_threads=2) for _ in range(2))
-    streams, actions = table_keys(1, np.arange(8)), np.zeros(8, np.int64)
-    full = np.zeros((8, game.rules.FULL_SIZE), np.int8)
-    calls: dict[str, Callable[[BatchEnv], object]] = {
-        "random_actions": lambda env: env.random_actions(streams, actions),
-        "step": lambda env: env.step(actions),
-        "are_legal": lambda env: env.are_legal(actions),
-        "bot_actions": lambda env: env.bot_actions("greedy", actions),
-        "observe_all": lambda env: env.observe_all(full),
-        "bot_playout": lambda env: env.bot_playout("greedy", 1),
-        "random_playout": lambda env: env.random_playout(streams, 1),
-        "observe": lambda env: env.observe(),
-    }
-    for call in calls.values():  # what has to be compiled is compiled now
-        call(other)
-    for name, call in calls.items():
-        with monkeypatch.context() as patch:
-            found = HandedOut(patch)
-            call(env)
-        assert found.own and set(found.own) == {(0, 4)}, name
-        assert found.ahead and set(found.others) == {(4, 8)} == set(found.handed), name

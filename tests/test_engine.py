@@ -37,7 +37,6 @@ from card_envs.opponents.policy import decisions_at
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from card_envs.testing.referee import facts_of
 from tests.conftest import (
-    assert_threads_share,
     bots_moves,
     differing_fields,
     field_bytes,
@@ -153,11 +152,6 @@ def test_threads_change_nothing(game: Game, monkeypatch: pytest.MonkeyPatch) -> 
     assert one.bot_playout("greedy", 100) == two.bot_playout("greedy", 100)
     assert differing_fields(one.states, two.states) == []
     assert np.array_equal(streams[0], streams[1])
-
-
-@pytest.mark.mechanics
-def test_threads_share_the_tables(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert_threads_share(game, monkeypatch)
 
 
 @pytest.mark.mechanics

@@ -394,6 +394,7 @@ def test_an_illegal_move_ends_the_game(game: Game) -> None:
 
 def test_gymnasium_says_what_was_illegal(game: Game) -> None:
     env = SingleSeatEnv(game.name, **short_options(game))
+    worst = -1.0 if game.validated(short_options(game)).reward == "win" else float(game.rules.WORST_SCORE)
     rng = np.random.default_rng(1)
     for illegal in (True, False):
         _, info = env.reset(seed=1)
@@ -401,9 +402,10 @@ def test_gymnasium_says_what_was_illegal(game: Game) -> None:
         while not over:
             assert set(info) == {"action_mask", "illegal"} and not info["illegal"]
             actions = np.flatnonzero(info["action_mask"] == 0) if illegal else np.flatnonzero(info["action_mask"])
-            _, _, over, _, info = env.step(rng.choice(actions))
+            _, reward, over, _, info = env.step(rng.choice(actions))
             assert isinstance(info["illegal"], np.int8)
-        assert info["illegal"] == illegal and set(info) == {"action_mask", "illegal"}
+            assert not illegal or (reward, over) == (worst, True)
+        assert info["illegal"] == illegal and set(info) == {"action_mask", "illegal"} and not info["action_mask"].any()
 
 
 def test_minari_records_infos(game: Game, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -595,16 +597,6 @@ def test_gymnasium_seats_and_opponents(game: Game) -> None:
         env.reset(seed=seed)
         seats.add(env.seat)
     assert seats == set(range(others + 1))
-
-
-def test_gymnasium_illegal_moves_end_the_episode(game: Game) -> None:
-    options = short_options(game)
-    env = SingleSeatEnv(game.name, **options)
-    _, info = env.reset(seed=2)
-    obs, reward, over, truncated, info = env.step(int(np.flatnonzero(info["action_mask"] == 0)[0]))
-    worst = -1.0 if game.validated(options).reward == "win" else float(game.rules.WORST_SCORE)
-    assert (reward, over, truncated) == (worst, True, False)
-    assert not info["action_mask"].any() and env.observation_space.contains(obs)
 
 
 def test_gymnasium_rendering(game: Game) -> None:

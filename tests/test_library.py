@@ -28,7 +28,6 @@ from card_envs.engine._legality import find_illegal
 from card_envs.engine.batch import BatchEnv
 from card_envs.game import Game
 from card_envs.scaffold.high_card import GAME as TINY
-from tests.conftest import assert_threads_share
 
 ROOT = Path(__file__).parents[1]
 NO_COMPILER = """
@@ -369,13 +368,6 @@ def test_no_path_of_this_machine_is_in_a_library(built: Path) -> None:
             content = file.read_bytes()
             for path in (str(ROOT), sys.prefix, str(Path(np.__file__).parent), "site-packages"):
                 assert path.encode() not in content, f"{file}: {path}"
-
-
-def test_threads_share_the_tables(built: Path, use: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loops of a library are ready from the start."""
-    use(built)
-    assert not hasattr(specializing.specialize(kernels.step_tables, TINY), "signatures")
-    assert_threads_share(TINY, monkeypatch)
 
 
 def test_batches_with_threads_use_the_library(
