@@ -208,30 +208,6 @@ def test_help_in_plain_text(monkeypatch: pytest.MonkeyPatch) -> None:
             assert "..." not in text.replace("[ARGS]...", ""), "a summary is cut off: its first sentence is too long"
 
 
-@pytest.mark.parametrize(("encoding", "columns"), [("ascii", "0"), ("cp437", None)])
-def test_every_command_at_a_strange_terminal(
-    encoding: str, columns: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its stdin is closed; its size is nonsense; what it prints may be more than the encoding has."""
-    for name in ("COLUMNS", "LINES", "TERMINAL_WIDTH"):
-        if columns is None:
-            monkeypatch.delenv(name, raising=False)
-        else:
-            monkeypatch.setenv(name, columns)
-    fresh = console.Console()
-    monkeypatch.setattr(console, "console", fresh)
-    monkeypatch.setattr("card_envs.__main__.console", fresh)
-    tried = [words for output, words in OUTPUTS.items() if output[1] not in ("gif", "picture", "model", "folder")]
-    read = [words.replace("IN", "-") for input_, words in INPUTS.items()]
-    for words in (*tried, *read, *MORE, "compare high_card greedy trivial --pairs x", "nothing"):
-        code, text = shown(words, monkeypatch, encoding)
-        assert code in (0, 1, 2)
-        if code == 0 or text:
-            lines = text.splitlines()
-            assert len(text.split()) > 3, (words, text)
-            assert max(map(len, lines)) > 19, (words, text)
-
-
 @pytest.mark.parametrize("stream", ["stdin", "stdout", "stderr"])
 def test_closed_streams_are_there_while_a_program_runs(stream: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, stream, None)

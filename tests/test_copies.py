@@ -103,11 +103,12 @@ def test_what_a_folder_says_of_a_policy_is_copied_with_it(game: Game, way: str, 
 def test_environments_of_gymnasium(game: Game, way: str) -> None:
     one = gymnasium.make(game.gymnasium_id, opponents="trivial")
     many = gymnasium.make_vec(game.gymnasium_id, num_envs=3, opponents="trivial")
+    made: Any
     for made in (one, many):
         made.reset(seed=1)
         twin = WAYS[way](made)
         for _ in range(2):
-            masks: Any = made.unwrapped.action_masks()  # type: ignore[attr-defined]
+            masks = made.unwrapped.action_masks()
             seen, its = (env.step(masks.argmax(axis=-1))[0] for env in (made, twin))
             assert np.array_equal(seen, its)
 

@@ -124,14 +124,6 @@ def test_values_stand_beside_the_decisions_that_they_are_of(game: Game) -> None:
     assert without.values is None and (without.action == rows.action).all()
 
 
-def test_searches_play_the_same_when_their_values_are_kept() -> None:
-    plan = Plan(HIGH_CARD, (SEARCH, "random"), 40, values=True)
-    rows, without = plan.play(range(40)), dataclasses.replace(plan, values=False).play(range(40))
-    assert (without.action == rows.action).all() and rows.values is not None
-    asked = (rows.player == 0) & (rows.mask.sum(axis=1) > 1)
-    assert np.isfinite(rows.values[asked, rows.action[asked]]).all() and not np.isfinite(rows.values[~asked]).any()
-
-
 def players_with_values(game: Game) -> list[str]:
     """Players that have values of some decisions, and play others in another way."""
     mixed = [f"{phase}=random+{SEARCH}" for phase in game.view.PHASES]

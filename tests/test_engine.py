@@ -7,11 +7,12 @@ import json
 import operator
 import os
 import pickle
-import re
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -766,39 +767,6 @@ def test_rows_of_any_kind_are_written_alike(game: Game) -> None:
         assert (between[:, :64] == 99).all() and (between[:, -64:] == 99).all()
 
 
-@pytest.mark.parametrize(
-    ("triple", "processor", "features", "wide"),
-    [
-        ("x86_64-unknown-linux-gnu", "x86-64-v4", "", "zmm|ymm"),
-        ("x86_64-unknown-linux-gnu", "x86-64-v3", "", "ymm"),
-        ("x86_64-unknown-linux-gnu", "x86-64", "", "xmm"),
-        ("aarch64-unknown-linux-gnu", "generic", "+neon", r"(stp?|st1)\W+.*q\d"),
-    ],
-)
-def test_spreading_compiles_to_vectors_elsewhere(
-    triple: str, processor: str, features: str, wide: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same source for other processors: vectors are stored, nothing is called, no loop is left."""
-    if INTERPRETED:
-        pytest.skip("nothing is compiled")
-    from llvmlite import binding
-
-    monkeypatch.setattr(_instructions, "X86", triple.startswith("x86"))
-    write = writer(52)
-    write(np.zeros((1, 104), np.int8), 0, np.uint64(1), np.zeros(64, np.int8))
-    compiled = write.compiled
-    (code,) = (compiled.inspect_llvm(signature) for signature in compiled.signatures)
-    binding.initialize_all_targets()
-    binding.initialize_all_asmprinters()
-    machine = binding.Target.from_triple(triple).create_target_machine(cpu=processor, features=features, opt=3)
-    module = binding.parse_assembly(code)
-    module.triple, module.data_layout = triple, str(machine.target_data)
-    assembly = machine.emit_assembly(module)
-    body = assembly[assembly.index("write") : assembly.index("cpython")]
-    assert re.search(wide, body)
-    assert body.count("\n") < 400
-
-
 @pytest.mark.parametrize("width", [1, 15, 16, 63, 64, 65, 80, 200])
 def test_rows_are_added_up_in_order_whatever_the_width(width: int) -> None:
     """Bit for bit as one after the other, for weights in one piece or not; nothing beside the sums is written."""
@@ -897,3 +865,25 @@ def test_batches_do_not_believe_their_masks(game: Game) -> None:
             env.step(wrong)
         assert env.states.tobytes() == before
         assert not env.are_legal(np.full(64, -1)).any() and not env.are_legal(np.full(64, true.shape[1])).any()
+
+
+@pytest.mark.mechanics
+def test_batch_survives_four_threads(game: Game) -> None:
+    """Each step happens whole or not at all: every table is one that can come about."""
+    env = BatchEnv(game, 512, options=short_options(game))
+    played = []
+
+    def play() -> None:
+        for _ in range(200):
+            with suppress(RuntimeError, IllegalMove):  # refused; or another thread has moved since the mask was read
+                env.step(env.mask.argmax(axis=1))
+                played.append(1)
+
+    threads = [threading.Thread(target=play) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert played
+    for state in env.states:
+        game.view.from_view(game.view.view(state, int(state.seat)))

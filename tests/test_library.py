@@ -375,6 +375,7 @@ def test_batches_with_threads_use_the_library(
 ) -> None:
     monkeypatch.setattr("card_envs.engine.batch.MIN_TABLES_A_THREAD", 2)
     use(built)
+    assert not hasattr(specializing.specialize(kernels.step_tables, TINY), "signatures")  # ready from the start
     one, two = (BatchEnv(TINY, 4096, seed=1, num_threads=threads) for threads in (1, 2))
     for _ in range(5):
         for env in (one, two):

@@ -251,7 +251,8 @@ def test_a_failing_policy_is_named_with_the_position() -> None:
                 use()
             assert '"hand"' in str(found.value)
     for answer in (None, [0.5] * 64, np.zeros(3, np.int64), ["a"] * 64):
-        own = Opponent("mine", TINY, as_policy(lambda decisions, rng, answer=answer: answer, "it"))
+        wrong: Any = lambda decisions, rng, answer=answer: answer  # noqa: E731
+        own = Opponent("mine", TINY, as_policy(wrong, "it"))
         with pytest.raises(ValueError, match=r"policy mine: actions: expected \d+ whole numbers, got "):
             VectorSeatEnv(TINY.name, 64, own, seat="random").reset(seed=0)
 

@@ -260,7 +260,7 @@ def test_events_follow_the_game(game: Game, tmp_path: Path) -> None:
 
 
 @pytest.mark.mechanics
-def test_moves_that_replace_others_are_told(game: Game, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_moves_that_replace_others_are_told(game: Game, tmp_path: Path) -> None:
     """Those who wait while moves are taken back learn all that stands in their place."""
 
     async def wait() -> None:
@@ -294,15 +294,6 @@ def test_moves_that_replace_others_are_told(game: Game, tmp_path: Path, monkeypa
         told = await anext(stream)
         assert told is not None and told["moves"] == expected and told["turn"] == number
 
-        async def until(*_: Any, **__: Any) -> None:
-            table.sitting = long
-            expected[:] = replace()
-
-        monkeypatch.setattr(seats, "_until", until)
-        table.sitting = long
-        assert (await ask(seats, "position", token=token, wait=1, since=number))["moves"] == expected
-        table.sitting = long
-        assert (await ask(seats, "watch", token=made["watch"]["token"], wait=1, since=number))["moves"] == expected
         seats.stop()
 
     asyncio.run(wait())

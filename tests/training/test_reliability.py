@@ -492,31 +492,6 @@ def test_two_nodes_train_one_policy(tmp_path: Path) -> None:
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("lost", [pytest.param(0, marks=pytest.mark.slow), 1])
-def test_a_lost_node_ends_the_run_with_a_good_checkpoint(tmp_path: Path, lost: int) -> None:
-    """The other node says so and ends; together again they go on."""
-    arguments = shipped(tmp_path)
-    nodes = start_nodes([*arguments, "minutes=60", "save_minutes=1e-9"])
-    folder = tmp_path / "runs" / "tiny"
-    try:
-        wait_for_lines(nodes[0], folder / "log.jsonl", 3)
-        end(nodes[lost : lost + 1])
-        output, _ = nodes[1 - lost].communicate(timeout=120)
-    finally:
-        end(nodes)
-    assert nodes[1 - lost].returncode not in (0, -signal.SIGKILL)
-    if lost == 1:
-        assert "another process of this run has died" in output and "--resume goes on" in output.replace("\n", " ")
-    _, facts = checkpoint.read_checkpoint(folder / "checkpoint.safetensors")
-    nodes = start_nodes([*arguments, f"decisions={facts['decisions'] + 500}", "--resume"])
-    try:
-        outputs = [node.communicate(timeout=300)[0] for node in nodes]
-    finally:
-        end(nodes)
-    assert [node.returncode for node in nodes] == [0, 0], outputs
-
-
-@pytest.mark.processes
 @pytest.mark.slow
 def test_kills_at_random_moments_change_nothing(tmp_path: Path) -> None:
     """Killed forty times without warning, a run ends with the very weights of one that was left alone."""
