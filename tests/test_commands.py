@@ -107,13 +107,6 @@ def test_time_left_follows_from_the_share_that_is_done() -> None:
         assert str(column.render(task)) == "about 6:38:00 left"
 
 
-def test_the_number_of_figures_of_a_game(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in dir(bench):
-        if name.endswith(("_rate", "_seconds")):
-            monkeypatch.setattr(bench, name, lambda *arguments, **named: bench.Throughput(1.0, 1.0))
-    assert len(list(bench.measure_game(GAME, 0.01))) == bench.FIGURES
-
-
 def test_ctrl_c_during_the_imports_shows_nothing(tmp_path: Path) -> None:
     """A module that the command imports raises what Ctrl-C raises."""
     (tmp_path / "typer.py").write_text("raise KeyboardInterrupt\n")

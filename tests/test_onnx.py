@@ -302,8 +302,6 @@ def in_fork(policy: OnnxPolicy, decisions: Any, row: int) -> bool:
     [
         ("../w.bin", "points outside the directory"),
         ("/etc/passwd", "it is an absolute path"),
-        ("link", "it is a symbolic link"),
-        ("pipe", "it is not regular file"),
         ("missing", "No such file"),
         ("large", "expected at most"),
         ("short", "onnxruntime can't load it"),
@@ -313,8 +311,6 @@ def test_weights_are_taken_from_files_in_the_models_folder_alone(location: str, 
     folder = tmp_path / "models"
     folder.mkdir()
     (tmp_path / "w.bin").write_bytes(bytes(4 * A))
-    (folder / "link").symlink_to(tmp_path / "w.bin")
-    os.mkfifo(folder / "pipe")
     with (folder / "large").open("wb") as file:
         file.truncate(1 << 40)
     (folder / "short").write_bytes(bytes(4))

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from card_envs.engine import batch
-from card_envs.engine._legality import IllegalMove
 from card_envs.engine.batch import BatchEnv
 from card_envs.game import Game
 from card_envs.scaffold.high_card import GAME as TINY
@@ -107,24 +106,6 @@ def test_what_is_made_and_looked_at_goes_where_it_should() -> None:
     assert np.array_equal(out["obs"][0], plain.obs) and (out["obs"][1:] == 99).all()
     env.observe(3)
     assert np.array_equal(out["obs"][3], plain.obs) and (out["rewards"] == 99).all()
-
-
-@pytest.mark.mechanics
-def test_a_callers_mask_decides_nothing(game: Game) -> None:
-    out = out_of(game, ("mask",))
-    env = BatchEnv(game, B, 2, out=out)
-    true = BatchEnv(game, B, 2).mask
-    out["mask"][:] = 1
-    table = int(true.min(axis=1).argmin())
-    wrong = true.argmax(axis=1)
-    wrong[table] = true[table].argmin()
-    before = field_bytes(env.states)
-    with pytest.raises(IllegalMove, match=f"at table {table} is illegal"):
-        env.step(wrong, 1)
-    assert field_bytes(env.states) == before
-    out["mask"][:] = 0
-    env.step(true.argmax(axis=1), 1)
-    assert field_bytes(env.states) != before
 
 
 @pytest.mark.parametrize("t", [None, -1, T, 1.0, True, "0", 1 << 70])
