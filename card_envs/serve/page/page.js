@@ -330,7 +330,7 @@ async function hint() {
     const { moves } = await ask("v1/advise", asked, stop.signal);
     const prices = new Map();
     for (const { move: text } of judges.includes(asked.opponent) ? unpriced(moves) : []) {
-      prices.set(text, await ask(`v1/judge?at=${turn}`, { ...asked, move: text }, stop.signal));
+      prices.set(text, await ask(`v1/judge#at=${turn}`, { ...asked, move: text }, stop.signal));
     }
     if (now === epoch && live.turn === turn && shown === live && !isBack()) showAdvice(ranked(moves, prices), prices);
   });
@@ -790,7 +790,7 @@ async function judge() {
   await attempt(() => review({
     moves, judge: name, unit: game.margin_unit, goesOn: () => now === epoch && of === seat(),
     positionAt: (at) => (token ? ask(`v1/seats/${token}?at=${at}`) : ask("v1/replay", { record, seat: of, at })),
-    ask: (view, move, at) => ask(`v1/judge?at=${at}${token ? "" : "&file="}`, { game: game.name, opponent: name, view, move }),
+    ask: (view, move, at) => ask(`v1/judge#at=${at}${token ? "" : "&file="}`, { game: game.name, opponent: name, view, move }),
     written: (text) => (cardName(text) ? dressed(text) : [orderOf(game, text)]),
   }));
   grey("judge", "");
