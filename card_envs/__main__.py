@@ -292,13 +292,13 @@ def survey(
     files.check_output(json_file)
     names = players or DEFAULT_PLAYERS
     plans = {name: GamePlan.of_self_play(game, name, seed, options, sampled=not best) for name in names}
-    for plan in plans.values():
-        plan.load()
+    modes = {name: plan.load()[0].sampled for name, plan in plans.items()}
+    asked = plans[names[0]]
 
     def figures(surveys: dict[str, Survey]) -> dict[str, Any]:
         stopped = len(surveys) < len(plans) or any(one.episodes < episodes for one in surveys.values())
         about = {"game": game.name, "version": game.version, "options": options, "seed": seed, "stopped": stopped}
-        return {**about, "players": {name: one.as_dict() for name, one in surveys.items()}}
+        return {**about, "players": {name: {"sampled": modes[name], **one.as_dict()} for name, one in surveys.items()}}
 
     def write(found: dict[str, Survey]) -> None:
         write_figures(figures(found), json_file)
@@ -311,7 +311,7 @@ def survey(
     known = figures(surveys)
 
     def show() -> None:
-        console.print(survey_sheet(survey_title(plan, episodes, surveys, known["stopped"]), surveys))
+        console.print(survey_sheet(survey_title(asked, episodes, surveys, modes, known["stopped"]), surveys))
         show_figures(console, game, {name: one.figures for name, one in surveys.items()})
 
     deliver(known, json_file, show)

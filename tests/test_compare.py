@@ -40,11 +40,13 @@ from card_envs.game import Game, Rate
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent
 from card_envs.opponents._names import MODELS
+from card_envs.opponents.networks.policies import NetworkPolicy
+from card_envs.opponents.phased import PhasedPolicy
 from card_envs.opponents.policy import Decisions, as_policy
 from card_envs.record import GameRecord
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from card_envs.testing.referee import facts_of
-from tests.conftest import run, short_options
+from tests.conftest import run, short_options, untrained
 
 HERE = "tests.test_compare"
 CONTEST = Contest(HIGH_CARD, ("greedy", "trivial"))
@@ -713,6 +715,45 @@ def test_compare_writes_what_it_shows(tmp_path: Path) -> None:
             verify(record)
         margins = [scores[0] - scores[1] for scores in (record.outcome["scores"] for record in pair)]
         assert (margins[0] - margins[1]) / 2 == part.margins[0, number]
+
+
+def drawing(game: Game) -> NetworkPolicy:
+    """A user's own network, by its name on the command line."""
+    return untrained(game, NetworkPolicy, [4], sampled=True)
+
+
+def settled(game: Game) -> NetworkPolicy:
+    """A network that was made to play its likeliest moves."""
+    return untrained(game, NetworkPolicy, [4])
+
+
+def combined(game: Game) -> PhasedPolicy:
+    return PhasedPolicy(range(1), drawing(game), as_policy(Asked(game), "greedy"))
+
+
+def test_tables_say_how_networks_choose(tmp_path: Path) -> None:
+    """In the title and in the file; also of a combination, but not of scripted players and searches."""
+    file = tmp_path / "figures.json"
+    mine, both, fixed = f"{HERE}:drawing", f"{HERE}:combined", f"{HERE}:settled"
+    names, results = [mine, "greedy", both, fixed, "search:4"], {}
+    for more, said in (
+        ([], f"moves drawn: {mine}, {both}; likeliest moves: {fixed}"),
+        (["--best"], f"likeliest moves: {mine}, {both}, {fixed}"),
+    ):
+        code, output = run("compare", "high_card", *names, "--pairs", 8, "--json", file, *more)
+        assert code == 0 and said in " ".join(output.split())
+        modes = [policy.get("sampled") for policy in json.loads(file.read_text())["policies"]]
+        assert modes == [not more, None, not more, False, None]
+        code, output = run("survey", "high_card", *names[:2], "--episodes", 8, "--json", file, *more)
+        assert code == 0 and f"{'likeliest moves' if more else 'moves drawn'}: {mine}" in " ".join(output.split())
+        players = json.loads(file.read_text())["players"]
+        assert [player["sampled"] for player in players.values()] == [not more, None]
+        contest = Contest(HIGH_CARD, (drawing(HIGH_CARD), "greedy"), sampled=not more)
+        results[bool(more)] = played(contest, 64).margins
+    assert (results[True] == played(Contest(HIGH_CARD, (settled(HIGH_CARD), "greedy")), 64).margins).all()
+    assert (results[True] != results[False]).any()
+    code, output = run("compare", "high_card", "greedy", "search:4", "--pairs", 8)
+    assert code == 0 and "moves drawn" not in output and "likeliest" not in output
 
 
 def test_records_of_all_games_replay(game: Game, tmp_path: Path) -> None:

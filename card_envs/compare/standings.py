@@ -26,6 +26,7 @@ class PolicyFigures:
 
     Attributes:
         name: as given.
+        sampled: as of `Policy`: whether a network drew its moves; None: it isn't one.
         rating: with two sides; points on an Elo scale.
         win_share: of the episodes.
         margin_per_episode: with two sides; points.
@@ -37,6 +38,7 @@ class PolicyFigures:
     """
 
     name: str
+    sampled: bool | None = None
     rating: Estimate | None = None
     win_share: Estimate
     margin_per_episode: Estimate | None = None
@@ -191,6 +193,7 @@ def _policies(contest: Contest, part: Part, solved: Sequence[Solved] | None) -> 
     return [
         PolicyFigures(
             name=name,
+            sampled=contest.modes[i],
             **strength[i],
             microseconds_per_move=round(1e6 * seconds[i], 3),
             decisions=int(part.decisions[i]),
