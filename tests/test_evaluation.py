@@ -197,7 +197,9 @@ def test_of_values_the_largest_is_played() -> None:
     values = module()
     env = gymnasium.make(gymnasium_id(GAME), opponents="random")
     learned = dqn("MlpPolicy", env, buffer_size=10, seed=0, device="cpu")
-    for trained, outputs in ((values, "values"), (lambda observation: values(observation), "values"), (learned, None)):
+    of_values: Any = "values"
+    players = (values, of_values), (lambda observation: values(observation), of_values), (learned, None)
+    for trained, outputs in players:
         best = play_pairs(GAME, TorchPolicy(trained, sampled=False), "greedy", PAIRS, 1).margins.tolist()
         file = OnnxPolicy(GAME, module_to_onnx(values if trained is not learned else learned, GAME, outputs))
         for player in (TorchPolicy(trained, outputs=outputs), TorchPolicy(actor_of(trained, outputs)), file):
@@ -207,7 +209,8 @@ def test_of_values_the_largest_is_played() -> None:
             TorchPolicy(trained, sampled=True, outputs=outputs)
     assert figures_of(learned) == figures_of(TorchPolicy(learned, sampled=False))
     assert TorchPolicy(actor_of(values, "values"), outputs="logits").sampled  # what is said last holds
-    for call in (TorchPolicy, actor_of, lambda trained, outputs: module_to_onnx(trained, GAME, outputs)):
+    calls: list[Any] = [TorchPolicy, actor_of, lambda trained, outputs: module_to_onnx(trained, GAME, outputs)]
+    for call in calls:
         with pytest.raises(ValueError, match='outputs: expected "logits" or "values", got'):
             call(values, outputs="scores")
 
