@@ -24,6 +24,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
@@ -193,11 +194,12 @@ def compare(
     options = tuple(parse_options(option).items())
     contest = Contest(get_game(game_name), tuple(players), seed, options, not best, partner)
     contests = taken_apart(contest, apart, with_player) if apart else {"": contest}
+    workers, keep = Executor(processes, ray), Keepsakes(picture, records, record_pairs)
+    files.check_output(json_file)
+    keep.check()
     check_contests(contests, solve)
     judge = check_review(contest.game, reviewed, by)
-    files.check_output(json_file)
-    keep = Keepsakes(picture, records, record_pairs)
-    with Executor(processes, ray) as workers:
+    with workers:
         work = Work(pairs, workers, solve)
         found = compare_all(
             contests,
@@ -240,9 +242,10 @@ def review(
 
     files.check_output(json_file)
     check_picture(picture)
+    workers = Executor(processes, ray)
     game, decided = record_decisions(GameRecord.load(record), seat)
     work = ReviewTask(game, by, decided, seed)
-    with Executor(processes, ray) as workers:
+    with workers:
         reviews, stopped = command.judge_all({f"judged by {by}": work}, workers, console)
     (found,) = reviews.values()
     title = f"{game.title}: {len(found.moves)} of {found.total} decisions, judged by {by}, in {game.view.MARGIN_UNIT}"
@@ -290,6 +293,7 @@ def survey(
     options = parse_options(option)
     game.validated(options)
     files.check_output(json_file)
+    workers = Executor(processes, ray)
     names = players or DEFAULT_PLAYERS
     plans = {name: GamePlan.of_self_play(game, name, seed, options, sampled=not best) for name in names}
     modes = {name: plan.load()[0].sampled for name, plan in plans.items()}
@@ -303,7 +307,7 @@ def survey(
     def write(found: dict[str, Survey]) -> None:
         write_figures(figures(found), json_file)
 
-    with Executor(processes, ray) as workers:
+    with workers:
         surveys = survey_all(plans, episodes, workers, console, write)
     if not surveys:
         console.print("stopped before the first episodes were finished")
@@ -540,6 +544,10 @@ def serve(
     try:
         from card_envs.serve import _command as command
         from card_envs.serve._limits import Limits
+
+        needed = ("anyio", "mcp.server.lowlevel") if mcp else () if stdio else ("uvicorn", "card_envs.serve.app")
+        for module in needed:  # before anything is loaded or compiled
+            import_module(module)
     except ImportError as error:
         extra = "mcp" if mcp else "serve"
         raise ValueError(f"serve: {error.name} is missing: pip install 'card_envs[{extra}]'") from None
@@ -574,9 +582,10 @@ def export(
     """
     from card_envs._layout import model_page
     from card_envs.opponents import load_opponent
-    from card_envs.opponents.networks.onnx import inputs_read, to_onnx
+    from card_envs.opponents.networks.onnx import check_runtime, inputs_read, to_onnx
     from card_envs.opponents.networks.policies import TrainedPolicy
 
+    check_runtime()
     notes = model.with_suffix(".md")
     for file in (model, notes):
         files.check_output(file)
@@ -601,8 +610,9 @@ def import_model(
     """
     from card_envs.opponents._names import name_of_folder
     from card_envs.opponents.networks.folder import MAX_BYTES, MODEL_FILE, check_place, save_model
-    from card_envs.opponents.networks.onnx import model_file
+    from card_envs.opponents.networks.onnx import check_runtime, model_file
 
+    check_runtime()
     check_place(folder)
     save_model(folder, get_game(game_name), model_file(model, MAX_BYTES[MODEL_FILE]))
     say(f"python -m card_envs compare {game_name} greedy {name_of_folder(folder)}")

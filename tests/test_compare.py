@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, ClassVar
 
+import gymnasium
 import numba
 import numpy as np
 import pytest
@@ -37,13 +38,14 @@ from card_envs.compiling import specialize
 from card_envs.engine._legality import IllegalMove
 from card_envs.envs._replay import replay, verify
 from card_envs.game import Game, Rate
-from card_envs.games import GAMES
+from card_envs.games import GAMES, get_game
 from card_envs.opponents import load_opponent
 from card_envs.opponents._names import MODELS
 from card_envs.opponents.networks.policies import NetworkPolicy
 from card_envs.opponents.phased import PhasedPolicy
 from card_envs.opponents.policy import Decisions, as_policy
 from card_envs.record import GameRecord
+from card_envs.reviews._review import sample_decisions
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from card_envs.testing.referee import facts_of
 from tests.conftest import run, short_options, untrained
@@ -715,6 +717,81 @@ def test_compare_writes_what_it_shows(tmp_path: Path) -> None:
             verify(record)
         margins = [scores[0] - scores[1] for scores in (record.outcome["scores"] for record in pair)]
         assert (margins[0] - margins[1]) / 2 == part.margins[0, number]
+
+
+class Unwanted:
+    """Must not be loaded."""
+
+    def __init__(self, game: Game) -> None:
+        raise AssertionError("loaded before it was clear that the command can do its work")
+
+
+@pytest.mark.parametrize(
+    ("words", "package", "extra"),
+    [
+        ("compare high_card WHO greedy --picture a.png", "matplotlib.backend_bases", "plot"),
+        ("compare high_card WHO greedy --ray local", "ray", "ray"),
+        ("survey high_card WHO --ray local", "ray", "ray"),
+        ("review no.json --ray local", "ray", "ray"),
+        ("review no.json --picture a.png", "matplotlib.backend_bases", "plot"),
+        ("generate high_card --players WHO --games 1 --out data", "pyarrow", "data"),
+        ("generate high_card --players WHO --games 1 --out data --format minari", "minari", "data"),
+        ("generate high_card --players WHO --games 1 --out data --format jsonl --ray local", "ray", "ray"),
+        ("watch high_card --opponents WHO --gif a.gif", "resvg_py", "draw"),
+        ("watch --replay no.json --gif a.gif", "PIL.Image", "draw"),
+        ("serve --game high_card --opponent high_card/x=WHO", "uvicorn", "serve"),
+        ("serve --game high_card --opponent high_card/x=WHO", "card_envs.serve.app", "serve"),
+        ("serve --mcp --game high_card --opponent high_card/x=WHO", "mcp.server.lowlevel", "mcp"),
+        ("export ./no model.onnx", "onnxruntime", "onnx"),
+        ("import high_card no.onnx folder", "onnx", "onnx"),
+    ],
+)
+def test_what_is_missing_is_said_first(
+    words: str, package: str, extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before a player is loaded, which may compile for minutes, and before a file is read or written."""
+    for needed in ("matplotlib", "pyarrow", "minari", "resvg_py", "PIL", "uvicorn", "mcp", "onnx"):
+        if needed in (package, *package.split(".")) or extra == needed:
+            pytest.importorskip(needed)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ValueError, match=rf"pip install 'card_envs\[{extra}\]'"):
+        run(*words.replace("WHO", f"{HERE}:Unwanted").split())
+    assert not list(tmp_path.iterdir())
+
+
+def test_options_may_be_numpys() -> None:
+    """Numbers, truth values and arrays, as seeds may; what is written has Python's."""
+    game = get_game("back_alley")
+    options = [
+        {"deals": [np.int64(3), np.int8(2)]}, {"deals": np.array([3, 2])}, {"deals": (np.uint64(3), 2)},
+        {"deals": np.array([3, 2]), "reward": np.str_("points")},
+    ]  # fmt: skip
+    expected = play_pairs(game, "greedy", "trivial", 8, options={"deals": [3, 2]})
+    for chosen in options:
+        found = play_pairs(game, "greedy", "trivial", 8, options=chosen)
+        assert (found.margins == expected.margins).all() and found.deals_per_episode == 2
+        contest = Contest(game, ("greedy", "trivial"), options=tuple(chosen.items()))
+        figures = json.loads(json.dumps(standings(contest, played(contest, 16)).as_dict()))
+        assert figures["options"]["deals"] == [3, 2]
+        gymnasium.make(game.gymnasium_id, opponents="greedy", **chosen).reset(seed=0)
+        assert game.validated(chosen) == game.validated({"deals": [3, 2]})
+    for wrong in (np.array([3.5]), np.array([[3]]), [np.int64(99)], np.array([])):
+        with pytest.raises(ValueError, match="back_alley: option deals"):
+            game.validated({"deals": wrong})
+
+
+def test_a_review_judges_as_many_decisions_as_asked(game: Game) -> None:
+    """Where a game has too few, others give more; if all have, all there are; each game keeps its weight."""
+    player, options, games = load_opponent("random", game), short_options(game), 7
+    everything = sample_decisions(player, 1 << 20, games, options)
+    for number in range(games, len(everything.action) + 2, max(1, len(everything.action) // 20)):
+        sample = sample_decisions(player, number, games, options)
+        assert len(sample.action) == min(number, len(everything.action))
+        for i in range(games):
+            assert sample.weight[sample.game == i].sum() == pytest.approx((everything.game == i).sum())
+    all_but_one = len(everything.action) - 1
+    assert len(sample_decisions(player, all_but_one, games, options).action) == all_but_one
 
 
 def drawing(game: Game) -> NetworkPolicy:

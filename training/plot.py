@@ -94,7 +94,7 @@ def _draw_measured(
         axis.fill_between(*zip(*known), color=color, alpha=0.12, linewidth=0)
     for at, entry in zip(x, entries):
         if note := entry.get("note"):
-            label = f"{note} (ring)" if explain else None
+            label = note if explain else None
             axis.plot([at], [entry[name]], "o", color=color, markerfacecolor="white", markersize=8, label=label)
 
 

@@ -109,7 +109,6 @@ def compare_all(
         write: called with the results so far, periodically and after each contest.
         brief: print the standings alone.
     """
-    keep.check()
     for line in dict.fromkeys(line for contest in contests.values() for line in contest.warnings()):
         say(line)
     found: dict[str, Standings] = {}

@@ -16,6 +16,7 @@ from card_envs.compare._tallies import Tallied, tallied
 from card_envs.compare.contests import Contest, Part
 from card_envs.compare.estimates import Estimate, as_json, estimate, few_warning, margin, pairs_needed, share
 from card_envs.opponents._names import split_game
+from card_envs.options import to_python
 
 ANCHOR = "greedy"  # has rating 1000 if it takes part
 
@@ -133,7 +134,7 @@ class Standings:
         return {
             "game": contest.game.name,
             "version": contest.game.version,
-            "options": dict(contest.options),
+            "options": to_python(dict(contest.options)),
             "seed": contest.seed,
             "sampled": contest.sampled,
             "partner": contest.partner or None,

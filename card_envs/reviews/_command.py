@@ -82,7 +82,8 @@ def review_policies(
     if not reviews:
         console.print(NONE_JUDGED)
         return {}, stopped
-    title = f"{game.title}: {number} decisions of each from {games} games against itself, judged by {by}"
+    fewest = min(map(len, work.values()))
+    title = f"{game.title}: {fewest} decisions of each from {games} games against itself, judged by {by}"
     title += ", stopped before all were judged" if stopped else ""
     console.print(sheet_of(title, reviews, by_seat=False))
     for name, review in reviews.items():
