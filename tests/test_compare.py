@@ -763,7 +763,7 @@ def test_what_is_missing_is_said_first(
 def test_options_may_be_numpys() -> None:
     """Numbers, truth values and arrays, as seeds may; what is written has Python's."""
     game = get_game("back_alley")
-    options = [
+    options: list[dict[str, Any]] = [
         {"deals": [np.int64(3), np.int8(2)]}, {"deals": np.array([3, 2])}, {"deals": (np.uint64(3), 2)},
         {"deals": np.array([3, 2]), "reward": np.str_("points")},
     ]  # fmt: skip
