@@ -401,7 +401,7 @@ def module_to_onnx(module: Any, game: Game, outputs: Outputs | None = None) -> b
     Args:
         module: what `actor_of` takes.
         game: the game.
-        outputs: as for `actor_of`; the model's output has this name, so that whoever plays by it knows.
+        outputs: as for `actor_of`; the model's output has this name, so that those who play by it know.
 
     Raises:
         ValueError: the extra `onnx` is missing, there is no actor, it does not fit the game, or torch can't export it.
