@@ -302,7 +302,8 @@ def survey(
     def figures(surveys: dict[str, Survey]) -> dict[str, Any]:
         stopped = len(surveys) < len(plans) or any(one.episodes < episodes for one in surveys.values())
         about = {"game": game.name, "version": game.version, "options": options, "seed": seed, "stopped": stopped}
-        return {**about, "players": {name: {"sampled": modes[name], **one.as_dict()} for name, one in surveys.items()}}
+        chosen = {name: {} if modes[name] is None else {"sampled": modes[name]} for name in surveys}
+        return {**about, "players": {name: {**chosen[name], **one.as_dict()} for name, one in surveys.items()}}
 
     def write(found: dict[str, Survey]) -> None:
         write_figures(figures(found), json_file)
@@ -601,7 +602,7 @@ def export(
 @app.command(name="import")
 def import_model(
     game_name: GameName,
-    model: Annotated[Path, typer.Argument(help="an ONNX model from observation and action_mask to logits")],
+    model: Annotated[Path, typer.Argument(help="an ONNX model from observation and action_mask to logits or values")],
     folder: Annotated[Path, typer.Argument(help="the opponent's folder to write")],
 ) -> None:
     """Import an ONNX model from any library as an opponent.

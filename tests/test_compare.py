@@ -824,7 +824,7 @@ def test_tables_say_how_networks_choose(tmp_path: Path) -> None:
         code, output = run("survey", "high_card", *names[:2], "--episodes", 8, "--json", file, *more)
         assert code == 0 and f"{'likeliest moves' if more else 'moves drawn'}: {mine}" in " ".join(output.split())
         players = json.loads(file.read_text())["players"]
-        assert [player["sampled"] for player in players.values()] == [not more, None]
+        assert [player.get("sampled") for player in players.values()] == [not more, None]
         contest = Contest(HIGH_CARD, (drawing(HIGH_CARD), "greedy"), sampled=not more)
         results[bool(more)] = played(contest, 64).margins
     assert (results[True] == played(Contest(HIGH_CARD, (settled(HIGH_CARD), "greedy")), 64).margins).all()

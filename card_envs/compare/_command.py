@@ -176,7 +176,7 @@ def survey_title(
 ) -> str:
     """Return the title of a survey, with the `Policy.sampled` of players, and what was counted if it was stopped."""
     title = f"{plan.game.title}{options_title(plan.options)}: {episodes:,} episodes each, seed {plan.seed}"
-    title += f"\n{text}" if (text := modes_in_words(modes)) else ""
+    title += f"\n{text}" if (text := modes_in_words(modes.items())) else ""
     counted = ", ".join(f"{name} {one.episodes:,}" for name, one in surveys.items())
     return f"{title}\nstopped after {counted}" if stopped else title
 

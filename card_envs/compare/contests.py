@@ -6,7 +6,7 @@ the same deals. Letters for shapes: `N` pairs (in a solitaire: deals), `P` polic
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import combinations
@@ -87,9 +87,10 @@ def chunks(pairs: int) -> list[NDArray[np.int64]]:
     return [np.array(portion) for portion in portions(pairs, size)]
 
 
-def modes_in_words(modes: Mapping[str, bool | None]) -> str:
+def modes_in_words(modes: Iterable[tuple[str, bool | None]]) -> str:
     """Return which of these players, given with their `Policy.sampled`, choose their moves in which of the MODES."""
-    by_mode = {text: [name for name, sampled in modes.items() if sampled is mode] for mode, text in MODES.items()}
+    known = list(dict.fromkeys(modes))
+    by_mode = {text: [name for name, sampled in known if sampled is mode] for mode, text in MODES.items()}
     return "; ".join(f"{text}: {', '.join(names)}" for text, names in by_mode.items() if names)
 
 
@@ -160,7 +161,7 @@ class Contest:
     def modes_in_words(self) -> str:
         """Return which networks draw their moves and which play the likeliest; empty if there are no networks."""
         names = [*self.names, *([self.partner if isinstance(self.partner, str) else "partner"] if self.partner else [])]
-        return modes_in_words(dict(zip(names, self.modes)))
+        return modes_in_words(zip(names, self.modes))
 
     def check(self) -> None:
         """Raise ValueError, before anything is played, for a game, name or option that does not fit."""
