@@ -13,7 +13,7 @@ from itertools import pairwise
 from math import comb
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import gymnasium
 import numba
@@ -38,17 +38,19 @@ from card_envs.compiling import specialize
 from card_envs.engine._legality import IllegalMove
 from card_envs.envs._replay import replay, verify
 from card_envs.game import Game, Rate
-from card_envs.games import GAMES, get_game
+from card_envs.games import GAMES
 from card_envs.opponents import load_opponent
 from card_envs.opponents._names import MODELS
 from card_envs.opponents.networks.policies import NetworkPolicy
 from card_envs.opponents.phased import PhasedPolicy
 from card_envs.opponents.policy import Decisions, as_policy
+from card_envs.options import Constraint, option, options, validated
 from card_envs.record import GameRecord
 from card_envs.reviews._review import sample_decisions
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from card_envs.testing.referee import facts_of
 from tests.conftest import run, short_options, untrained
+from tests.test_environments import gymnasium_id
 
 HERE = "tests.test_compare"
 CONTEST = Contest(HIGH_CARD, ("greedy", "trivial"))
@@ -760,25 +762,34 @@ def test_what_is_missing_is_said_first(
     assert not list(tmp_path.iterdir())
 
 
-def test_options_may_be_numpys() -> None:
+@options
+class Sizes:
+    sizes: tuple[Annotated[int, Constraint(ge=1, le=13, strict=True)], ...] = option((), "numbers")
+    are_open: bool = option(False, "a truth value", strict=True)
+    reward: str = option("points", "a word", strict=True)
+
+
+def in_numpy(value: Any) -> Any:
+    """The same with NumPy's numbers and arrays."""
+    return np.array(value) if isinstance(value, list) else np.array([value])[0]
+
+
+def test_options_may_be_numpys(game: Game) -> None:
     """Numbers, truth values and arrays, as seeds may; what is written has Python's."""
-    game = get_game("back_alley")
-    options: list[dict[str, Any]] = [
-        {"deals": [np.int64(3), np.int8(2)]}, {"deals": np.array([3, 2])}, {"deals": (np.uint64(3), 2)},
-        {"deals": np.array([3, 2]), "reward": np.str_("points")},
-    ]  # fmt: skip
-    expected = play_pairs(game, "greedy", "trivial", 8, options={"deals": [3, 2]})
-    for chosen in options:
-        found = play_pairs(game, "greedy", "trivial", 8, options=chosen)
-        assert (found.margins == expected.margins).all() and found.deals_per_episode == 2
-        contest = Contest(game, ("greedy", "trivial"), options=tuple(chosen.items()))
-        figures = json.loads(json.dumps(standings(contest, played(contest, 16)).as_dict()))
-        assert figures["options"]["deals"] == [3, 2]
-        gymnasium.make(game.gymnasium_id, opponents="greedy", **chosen).reset(seed=0)
-        assert game.validated(chosen) == game.validated({"deals": [3, 2]})
-    for wrong in (np.array([3.5]), np.array([[3]]), [np.int64(99)], np.array([])):
-        with pytest.raises(ValueError, match="back_alley: option deals"):
-            game.validated({"deals": wrong})
+    numbers: list[Any] = [[np.int64(3), np.int8(2)], np.array([3, 2]), (np.uint64(3), 2)]
+    for sizes in numbers:
+        chosen = {"sizes": sizes, "are_open": np.True_, "reward": np.str_("win")}
+        assert validated(Sizes, chosen, "sizes") == Sizes((3, 2), True, "win")
+    for wrong in (np.array([3.5]), np.array([[3]]), [np.int64(99)], np.array(["3"])):
+        with pytest.raises(ValueError, match="here: option sizes"):
+            validated(Sizes, {"sizes": wrong}, "here")
+    plain = short_options(game)
+    chosen = {name: in_numpy(value) for name, value in plain.items()}
+    expected = play_pairs(game, "greedy", "trivial", 8, options=plain)
+    assert (play_pairs(game, "greedy", "trivial", 8, options=chosen).margins == expected.margins).all()
+    contest = Contest(game, ("greedy", "trivial"), options=tuple(chosen.items()))
+    assert json.loads(json.dumps(standings(contest, played(contest, 16)).as_dict()))["options"] == plain
+    gymnasium.make(gymnasium_id(game), opponents="greedy", **chosen).reset(seed=0)
 
 
 def test_a_review_judges_as_many_decisions_as_asked(game: Game) -> None:
