@@ -74,10 +74,10 @@ def watch_game(
     Raises:
         ValueError: a wrong seat, opponent, option or folder.
     """
+    screen.check()
+    check_output(record)
     players = load_opponents(game, opponents, game.rules.NUM_SEATS)
     check_seat(game, seat)
-    check_output(record)
-    screen.check()
     rng = hide_seed(np.random.default_rng(seed))
     episode = Episode(game, game.validated(options), seed=new_seed() if seed is None else seed)
     names = [f"seat {number} ({player.name})" for number, player in enumerate(players)]
@@ -102,11 +102,11 @@ def watch_record(file: Path, game: Game | None, seat: int | None, screen: Screen
     Raises:
         ValueError: not a record, or of another game or version; its moves do not lead to its outcome; or a wrong seat.
     """
+    screen.check()
     record = GameRecord.load(file)
     if game is not None and record.game != game.name:
         raise ValueError(f"{file}: a record of {record.game}, not of {game.name}")
     verify(record)
-    screen.check()
     game = get_game(record.game)
     check_seat(game, seat)
     names = [f"seat {number}" for number in range(game.rules.NUM_SEATS)]
