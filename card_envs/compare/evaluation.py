@@ -14,7 +14,6 @@ from card_envs.engine._buffers import check_game, check_int, seed_number
 from card_envs.game import Game
 from card_envs.opponents._given import to_policy
 from card_envs.opponents.networks._torch_policy import TorchPolicy, evaluating
-from card_envs.opponents.policy import Policy
 
 if TYPE_CHECKING:
     from stable_baselines3.common.callbacks import BaseCallback
@@ -42,7 +41,7 @@ class Evaluation:
     every: int
     learner: Any
     game: Game
-    against: dict[str, Policy]
+    against: tuple[str, ...]
     pairs: int
     seed: int
     options: dict[str, Any]
@@ -78,8 +77,10 @@ class Evaluation:
         policy = to_policy(self.learner, self.game, "learner", self.sampled)
         with evaluating(policy.module) if isinstance(policy, TorchPolicy) else nullcontext():
             results = {
-                name: play_pairs(self.game, policy, rival, self.pairs, self.seed, options=self.options)
-                for name, rival in self.against.items()
+                name: play_pairs(
+                    self.game, policy, name, self.pairs, self.seed, options=self.options, sampled=self.sampled
+                )
+                for name in self.against
             }
         self.history.append((step, results))
         for name, result in results.items():
@@ -184,7 +185,8 @@ def evaluate_every(
     check_game(game)
     if isinstance(against, str) or not against:
         raise ValueError(f"against: expected a list of names of opponents, got {against!r}")
-    rivals = {name: to_policy(name, game, "against", sampled) for name in against}
+    for name in against:
+        to_policy(name, game, "against", sampled)
     game.validated(options or {})
     every, pairs = check_int(steps, 1, MOST_STEPS, "steps"), check_int(pairs, 1, MOST_PAIRS, "pairs")
-    return Evaluation(every, learner, game, rivals, pairs, seed_number(seed), options or {}, sampled, writer)
+    return Evaluation(every, learner, game, tuple(against), pairs, seed_number(seed), options or {}, sampled, writer)

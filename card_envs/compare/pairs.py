@@ -118,7 +118,9 @@ def play_pairs(
     policies = to_policy(first, game, "first", sampled), to_policy(second, game, "second", sampled)
     for policy in policies:
         warn_if_unlike_training(policy, game, options or {})
-    contest = Contest(game, policies, seed_number(seed), tuple((options or {}).items()))
+    # What was given by name is loaded again for each portion: a class of the user's may keep state.
+    players = tuple(given if isinstance(given, str) else one for given, one in zip((first, second), policies))
+    contest = Contest(game, players, seed_number(seed), tuple((options or {}).items()), sampled)
     parts = []
     for part in play_contest(contest, pairs):
         parts.append(part)

@@ -8,7 +8,7 @@ from typing import Any
 from card_envs._files import short_repr
 from card_envs.engine._buffers import check_bool
 from card_envs.game import Game
-from card_envs.opponents._names import load_opponent
+from card_envs.opponents._names import load_cached
 from card_envs.opponents.networks._torch_policy import TorchPolicy
 from card_envs.opponents.policy import Policy, as_policy, can_act
 
@@ -33,7 +33,7 @@ def to_policy(given: Any, game: Game, where: str, sampled: bool = True) -> Polic
 
 def _loaded_or_adapted(given: Any, game: Game, where: str) -> Policy:
     if isinstance(given, str):
-        return load_opponent(given, game).policy
+        return load_cached(given, game).policy
     is_module = "torch" in sys.modules and isinstance(given, sys.modules["torch"].nn.Module)
     if can_act(given) and not is_module:
         return as_policy(given, where, game)
