@@ -20,6 +20,7 @@ from card_envs._narration import (
     legend_text,
     lines_of,
     moves_text,
+    question_text,
     result_text,
     seat_names,
     told,
@@ -198,7 +199,8 @@ class PersonsTable:
     def _decide(self) -> bool:
         """Show the moves, and read lines until one changes the position; return False if the person leaves."""
         moves = self.sitting.legal_moves()
-        self.show(moves_text(moves), symbols=False)  # letters, as typed
+        asked = f"{question_text(self.game, self.sitting.view(self.seat))}\n{moves_text(moves)}"
+        self.show(asked, symbols=False)  # letters, as typed
         prompt = f"your move (Enter: {moves[0]})> " if len(moves) == 1 else "your move> "
         while True:
             line = ask(prompt, self.console)
@@ -211,7 +213,7 @@ class PersonsTable:
                     return True
                 self.say("There is no move of yours to take back.")
             elif command == "help":
-                self.show(HELP + legend_text(self.game) + moves_text(moves), symbols=False)
+                self.show(HELP + legend_text(self.game) + asked, symbols=False)
             elif command == "rules":
                 self._rules()
             elif command == "hint":
