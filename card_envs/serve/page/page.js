@@ -497,8 +497,8 @@ const placesOf = (name) => [...$("picture").querySelectorAll("[data-place]")].fi
 const isActive = () => Boolean($("moves").children.length);
 
 function moveButton(text) {
-  const note = noted(text, "");
-  const button = element("button", { type: "button", title: titleOf(text), ariaLabel: labelOf(text) }, ...dressed(text), note);
+  const note = shown.move_notes[text] ? [element("span", { className: "note" }, noted(text, ""))] : [];
+  const button = element("button", { type: "button", title: titleOf(text), ariaLabel: labelOf(text) }, ...dressed(text), ...note);
   button.dataset.move = text;
   button.addEventListener("click", () => move(text));
   return button;
