@@ -26,7 +26,7 @@ from card_envs._narration import (
     told,
 )
 from card_envs.engine._buffers import new_seed
-from card_envs.episode import Episode, episode_of
+from card_envs.episode import Episode, read_episode
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.policy import Opponent, hide_seed, spawn
@@ -137,15 +137,15 @@ def _resumed(
     if record.outcome.get("over"):
         raise ValueError(f"{file}: this game is over; `watch --replay {file}` shows it")
     # Later deals must differ each time.
-    sitting = Sitting(episode_of(record, game, int(rng.integers(0, 1 << 64, dtype=np.uint64))))
-    first_shown = max(0, len(record.moves) - SHOWN_AGAIN)
-    for number, move in enumerate(record.moves):
-        try:
-            if number == first_shown:
-                sitting.names = names
-            sitting.play(sitting.action(move))
-        except ValueError as error:
-            raise ValueError(f"{file}: move {number}: {error}") from None
+    try:
+        episode, actions = read_episode(record, game, key=int(rng.integers(0, 1 << 64, dtype=np.uint64)))
+    except ValueError as error:
+        raise ValueError(f"{file}: {error}") from None
+    sitting = Sitting(episode)
+    for number, action in enumerate(actions):
+        if number == max(0, len(actions) - SHOWN_AGAIN):
+            sitting.names = names
+        sitting.play(action)
     return sitting.episode, sitting.events
 
 
