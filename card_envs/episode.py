@@ -136,24 +136,38 @@ class Episode:
         )
 
 
+def episode_of(record: GameRecord, game: Game, key: int = 0, seed: int | None = None) -> Episode:
+    """Return the episode of a record before its first move.
+
+    Args:
+        record: of the game.
+        game: as it is played now.
+        key: of the stream of deals after those of the record, where there is no seed.
+        seed: of these deals.
+
+    Raises:
+        ValueError: another version of the rules; options or a deal that do not fit the game.
+    """
+    if record.version != game.version:
+        raise ValueError(f"record: version: {record.version}; these are the rules of {game.version}")
+    return Episode(game, game.validated(record.options), record.deal, seed, key=key)
+
+
 def read_episode(
-    record: GameRecord, game: Game, num_moves: int | None = None, seed: int | None = None, key: int = 0
+    record: GameRecord, game: Game, num_moves: int | None = None, key: int = 0, seed: int | None = None
 ) -> tuple[Episode, list[int]]:
     """Return the episode of a record before its first move, and the moves as actions, which are legal.
 
     Args:
         record: of the game; its moves may be in any spelling that leaves no doubt.
         game: as it is played now.
-        num_moves: that are read; None: all.
-        seed: of the deals after those of the record.
-        key: of their stream, where there is no seed.
+        num_moves: number of moves that are read; None: all.
+        key, seed: as for `episode_of`.
 
     Raises:
         ValueError: another version of the rules; options, a deal or a move that does not fit the game.
     """
-    if record.version != game.version:
-        raise ValueError(f"record: version: {record.version}; these are the rules of {game.version}")
-    episode = Episode(game, game.validated(record.options), record.deal, seed, key=key)
+    episode = episode_of(record, game, key, seed)
     for number, move in enumerate(record.moves[:num_moves]):
         if episode.over:
             raise ValueError(f"record: moves.{number}: the game is over before it")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from card_envs._narration import seat_names
-from card_envs.episode import Episode, read_episode
+from card_envs.episode import Episode, episode_of
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.policy import Decisions, Policy, PolicyError
@@ -155,4 +155,4 @@ def test_what_is_refused_or_fails_changes_nothing(game: Game) -> None:
     assert course(sitting) == before
     record = sitting.episode.record()
     with pytest.raises(ValueError, match=f"record: version: {game.version + 1}; these are the rules of {game.version}"):
-        read_episode(record.model_copy(update={"version": game.version + 1}), game)
+        episode_of(record.model_copy(update={"version": game.version + 1}), game)

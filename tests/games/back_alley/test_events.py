@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from card_envs.episode import read_episode
+from card_envs.episode import episode_of
 from card_envs.games.back_alley import GAME, view
 from card_envs.sitting import Sitting
 from tests.games.back_alley.test_rules import dealt
@@ -12,7 +12,7 @@ NAMES = ("you", "left", "partner", "right")
 
 def test_the_end_of_a_trick_says_who_takes_it() -> None:
     env = dealt({0: "AC KD", 1: "2S 3C", 2: "4C 5C", 3: "6C 2H"}, turned="9S")
-    sitting = Sitting(read_episode(env.record(), GAME)[0], names=NAMES)
+    sitting = Sitting(episode_of(env.record(), GAME), names=NAMES)
     for bid in ("pass", "1", "pass", "pass"):  # from left of the dealer: seats 1, 2, 3, 0
         assert view.event_text(sitting.episode.table.state, sitting.action(bid), NAMES) == ""
         sitting.play(sitting.action(bid))
