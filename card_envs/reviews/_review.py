@@ -16,8 +16,8 @@ from card_envs.compare._spread import THIS_PROCESS, Executor
 from card_envs.compare.estimates import FEW, estimate
 from card_envs.compare.games import GamePlan, play_games, portions
 from card_envs.engine._buffers import check_int
-from card_envs.envs._replay import play_moves, replay
-from card_envs.episode import Episode
+from card_envs.envs._replay import game_of
+from card_envs.episode import Episode, read_episode
 from card_envs.game import Game, Int64s, State
 from card_envs.opponents._about import warn_if_unlike_training
 from card_envs.opponents._names import load_cached
@@ -293,14 +293,14 @@ def record_decisions(record: GameRecord, seat: int | None = None) -> tuple[Game,
     Raises:
         ValueError: the record does not fit, or the game has no such seat.
     """
-    env = replay(record, 0)
-    game = env.game
+    game = game_of(record)
     if seat is not None:
         check_int(seat, 0, game.rules.NUM_SEATS - 1, "seat")
+    episode, actions = read_episode(record, game, seed=0)
     made = (
-        (number, env.states[0].copy(), action)
-        for number, action in enumerate(play_moves(env, record.moves))
-        if seat in (None, int(env.states[0]["seat"]))
+        (number, state, action)
+        for number, (state, action) in enumerate(zip(episode.states_before(actions), actions, strict=True))
+        if seat in (None, int(state["seat"]))
     )
     return game, _decided(game, 0, len(record.moves), made)
 

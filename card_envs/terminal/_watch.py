@@ -15,7 +15,7 @@ from card_envs._files import check_output
 from card_envs._narration import WIDTH, Event, lines_of, result_text, told
 from card_envs.engine._buffers import new_seed
 from card_envs.envs._replay import verify
-from card_envs.episode import Episode, episode_of
+from card_envs.episode import Episode, read_episode
 from card_envs.game import Game
 from card_envs.games import get_game
 from card_envs.opponents.policy import hide_seed
@@ -110,9 +110,10 @@ def watch_record(file: Path, game: Game | None, seat: int | None, screen: Screen
     game = get_game(record.game)
     check_seat(game, seat)
     names = [f"seat {number}" for number in range(game.rules.NUM_SEATS)]
-    sitting = Sitting(episode_of(record, game), names=names)
-    play = (sitting.play(sitting.action(move)) for move in record.moves)
-    show(Showing(sitting, seat, play, len(record.moves)), screen)
+    episode, actions = read_episode(record, game)
+    sitting = Sitting(episode, names=names)
+    play = (sitting.play(action) for action in actions)
+    show(Showing(sitting, seat, play, len(actions)), screen)
 
 
 class Showing(NamedTuple):

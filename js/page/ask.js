@@ -63,6 +63,8 @@ class Episode {
       moves: this.played.slice(since),
       your_turn: !this.over && this.table.seat === seat,
       view: this.table.view(seat),
+      question: this.table.question(seat),
+      move_notes: this.table.moveNotes(seat),
       outcome: { over: this.over, reason, scores },
       can_undo: false,
       problem: null,

@@ -25,6 +25,7 @@ const moves = (position) => position.moves.map(({ seat, move }) => `${seat}${mov
 let token = await sit([null, "greedy"]);
 let position = await ask(`v1/seats/${token}?wait=0`);
 assert.equal(position.turn, 0);
+assert.deepEqual([position.question, position.move_notes], ["1 or 2?", { 1: "makes 1", 2: "makes 2" }]);
 assert.ok(position.your_turn && !position.can_undo && position.problem === null && !position.outcome.over);
 
 position = await ask(`v1/seats/${token}/moves`, { move: "1", turn: 0, wait: 10 });
