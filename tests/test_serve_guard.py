@@ -563,7 +563,7 @@ def test_what_fails_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&-"])
 def test_closed_pipes_are_told(closed: str) -> None:
-    command = f"exec '{sys.executable}' -m card_envs serve --stdio --game high_card {closed}"
+    command = f"exec '{sys.executable}' -m card_envs serve --stdio --game {next(iter(GAMES))} {closed}"
     done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, env=ENVIRONMENT, timeout=120, check=False)
     assert done.returncode and b"is closed" in done.stderr and b"Traceback" not in done.stderr
 
