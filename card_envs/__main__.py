@@ -24,6 +24,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
@@ -193,11 +194,12 @@ def compare(
     options = tuple(parse_options(option).items())
     contest = Contest(get_game(game_name), tuple(players), seed, options, not best, partner)
     contests = taken_apart(contest, apart, with_player) if apart else {"": contest}
+    workers, keep = Executor(processes, ray), Keepsakes(picture, records, record_pairs)
+    files.check_output(json_file)
+    keep.check()
     check_contests(contests, solve)
     judge = check_review(contest.game, reviewed, by)
-    files.check_output(json_file)
-    keep = Keepsakes(picture, records, record_pairs)
-    with Executor(processes, ray) as workers:
+    with workers:
         work = Work(pairs, workers, solve)
         found = compare_all(
             contests,
@@ -240,9 +242,10 @@ def review(
 
     files.check_output(json_file)
     check_picture(picture)
+    workers = Executor(processes, ray)
     game, decided = record_decisions(GameRecord.load(record), seat)
     work = ReviewTask(game, by, decided, seed)
-    with Executor(processes, ray) as workers:
+    with workers:
         reviews, stopped = command.judge_all({f"judged by {by}": work}, workers, console)
     (found,) = reviews.values()
     title = f"{game.title}: {len(found.moves)} of {found.total} decisions, judged by {by}, in {game.view.MARGIN_UNIT}"
@@ -290,20 +293,22 @@ def survey(
     options = parse_options(option)
     game.validated(options)
     files.check_output(json_file)
+    workers = Executor(processes, ray)
     names = players or DEFAULT_PLAYERS
     plans = {name: GamePlan.of_self_play(game, name, seed, options, sampled=not best) for name in names}
-    for plan in plans.values():
-        plan.load()
+    modes = {name: plan.load()[0].sampled for name, plan in plans.items()}
+    asked = plans[names[0]]
 
     def figures(surveys: dict[str, Survey]) -> dict[str, Any]:
         stopped = len(surveys) < len(plans) or any(one.episodes < episodes for one in surveys.values())
         about = {"game": game.name, "version": game.version, "options": options, "seed": seed, "stopped": stopped}
-        return {**about, "players": {name: one.as_dict() for name, one in surveys.items()}}
+        chosen = {name: {} if modes[name] is None else {"sampled": modes[name]} for name in surveys}
+        return {**about, "players": {name: {**chosen[name], **one.as_dict()} for name, one in surveys.items()}}
 
     def write(found: dict[str, Survey]) -> None:
         write_figures(figures(found), json_file)
 
-    with Executor(processes, ray) as workers:
+    with workers:
         surveys = survey_all(plans, episodes, workers, console, write)
     if not surveys:
         console.print("stopped before the first episodes were finished")
@@ -311,7 +316,7 @@ def survey(
     known = figures(surveys)
 
     def show() -> None:
-        console.print(survey_sheet(survey_title(plan, episodes, surveys, known["stopped"]), surveys))
+        console.print(survey_sheet(survey_title(asked, episodes, surveys, modes, known["stopped"]), surveys))
         show_figures(console, game, {name: one.figures for name, one in surveys.items()})
 
     deliver(known, json_file, show)
@@ -540,6 +545,10 @@ def serve(
     try:
         from card_envs.serve import _command as command
         from card_envs.serve._limits import Limits
+
+        needed = ("anyio", "mcp.server.lowlevel") if mcp else () if stdio else ("uvicorn", "card_envs.serve.app")
+        for module in needed:  # before anything is loaded or compiled
+            import_module(module)
     except ImportError as error:
         extra = "mcp" if mcp else "serve"
         raise ValueError(f"serve: {error.name} is missing: pip install 'card_envs[{extra}]'") from None
@@ -574,9 +583,10 @@ def export(
     """
     from card_envs._layout import model_page
     from card_envs.opponents import load_opponent
-    from card_envs.opponents.networks.onnx import inputs_read, to_onnx
+    from card_envs.opponents.networks.onnx import check_runtime, inputs_read, to_onnx
     from card_envs.opponents.networks.policies import TrainedPolicy
 
+    check_runtime()
     notes = model.with_suffix(".md")
     for file in (model, notes):
         files.check_output(file)
@@ -592,7 +602,7 @@ def export(
 @app.command(name="import")
 def import_model(
     game_name: GameName,
-    model: Annotated[Path, typer.Argument(help="an ONNX model from observation and action_mask to logits")],
+    model: Annotated[Path, typer.Argument(help="an ONNX model from observation and action_mask to logits or values")],
     folder: Annotated[Path, typer.Argument(help="the opponent's folder to write")],
 ) -> None:
     """Import an ONNX model from any library as an opponent.
@@ -601,8 +611,9 @@ def import_model(
     """
     from card_envs.opponents._names import name_of_folder
     from card_envs.opponents.networks.folder import MAX_BYTES, MODEL_FILE, check_place, save_model
-    from card_envs.opponents.networks.onnx import model_file
+    from card_envs.opponents.networks.onnx import check_runtime, model_file
 
+    check_runtime()
     check_place(folder)
     save_model(folder, get_game(game_name), model_file(model, MAX_BYTES[MODEL_FILE]))
     say(f"python -m card_envs compare {game_name} greedy {name_of_folder(folder)}")

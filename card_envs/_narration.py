@@ -90,8 +90,14 @@ def position_text(game: Game, seat: int, events: Sequence[Event], view: dict[str
     if outcome["over"]:
         parts.append(result_text(game, outcome, seat_names(game, seat), seat))
     elif view["legal"]:
-        parts.append(f"Your legal moves: {', '.join(view['legal'])}")
+        parts.append(f"{question_text(game, view)}\nYour legal moves: {', '.join(view['legal'])}")
     return "\n\n".join(filter(None, parts))
+
+
+def question_text(game: Game, view: dict[str, Any]) -> str:
+    """Return what a view asks its seat, which is to move, and what moves come to where the game says it."""
+    notes = (f"{move}: {note}".replace(" ", TIED) for move, note in game.move_notes(view).items())
+    return "\n".join(filter(None, [lines_of(game.question(view)), lines_of("; ".join(notes))]))
 
 
 def hint_text(game: Game, name: str, ranked: Sequence[ActionValue]) -> str:

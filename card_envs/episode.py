@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from card_envs.engine._legality import is_legal
 from card_envs.engine.table import Table
 from card_envs.game import Game, Pack, State, States
 from card_envs.options import as_json
@@ -72,6 +75,18 @@ class Episode:
         """True once the episode has ended."""
         return self.table.over
 
+    def legal_moves(self) -> list[str]:
+        """Return the legal moves of the seat to move; none after the end."""
+        legal = [] if self.over else np.flatnonzero(self.table.legal()).tolist()
+        return [self.game.view.move_text(self.table.state, action) for action in legal]
+
+    def action(self, move: str) -> int:
+        """Return the action of a legal move, in any spelling. Raises ValueError if it is not a move or illegal."""
+        action = self.game.parse_move(self.table.state, move)
+        if not is_legal(self.table.legal(), action):
+            raise ValueError(f"{move!r:.80} is not a legal move; legal: {', '.join(self.legal_moves())}")
+        return action
+
     def play(self, action: int) -> list[float]:
         """Play a legal action (unchecked), and deal if that is due; return what the action pays each seat."""
         self.actions.append(action)
@@ -121,20 +136,46 @@ class Episode:
         )
 
 
-def episode_of(record: GameRecord, game: Game, key: int = 0) -> Episode:
+def episode_of(record: GameRecord, game: Game, key: int = 0, seed: int | None = None) -> Episode:
     """Return the episode of a record before its first move.
 
     Args:
         record: of the game.
         game: as it is played now.
-        key: of the stream of deals after those of the record.
+        key: of the stream of deals after those of the record, where there is no seed.
+        seed: of these deals.
 
     Raises:
         ValueError: another version of the rules; options or a deal that do not fit the game.
     """
     if record.version != game.version:
         raise ValueError(f"record: version: {record.version}; these are the rules of {game.version}")
-    return Episode(game, game.validated(record.options), record.deal, key=key)
+    return Episode(game, game.validated(record.options), record.deal, seed, key=key)
+
+
+def read_episode(
+    record: GameRecord, game: Game, num_moves: int | None = None, key: int = 0, seed: int | None = None
+) -> tuple[Episode, list[int]]:
+    """Return the episode of a record before its first move, and the moves as actions, which are legal.
+
+    Args:
+        record: of the game; its moves may be in any spelling that leaves no doubt.
+        game: as it is played now.
+        num_moves: number of moves that are read; None: all.
+        key, seed: as for `episode_of`.
+
+    Raises:
+        ValueError: another version of the rules; options, a deal or a move that does not fit the game.
+    """
+    episode = episode_of(record, game, key, seed)
+    for number, move in enumerate(record.moves[:num_moves]):
+        if episode.over:
+            raise ValueError(f"record: moves.{number}: the game is over before it")
+        try:
+            episode.play(episode.action(move))
+        except ValueError as error:
+            raise ValueError(f"record: moves.{number}: {error}") from None
+    return episode.after(0), episode.actions
 
 
 def move_texts(table: Table, actions: Iterable[int], packs: Iterable[Pack] = ()) -> list[str]:

@@ -329,6 +329,23 @@ class OptionalView(Protocol):
     QUESTIONS: tuple[Question, ...] = ()  # for the seat to move; the first that fits a position is asked
 
     @staticmethod
+    def question(view: dict[str, Any]) -> str:
+        """Return what a position asks the seat to move; default, and if empty: the one of QUESTIONS that fits.
+
+        For what depends on more than the legal moves: "Your partner bid 1. How many tricks do you add?". `view` is
+        that of the seat to move.
+        """
+        return ""
+
+    @staticmethod
+    def move_notes(view: dict[str, Any]) -> dict[str, str]:
+        """Return what legal moves come to in a position, by their text: {"3": "together 4"}; default: nothing.
+
+        Pages write it on the move's button. `view` is that of the seat to move.
+        """
+        return {}
+
+    @staticmethod
     def move_words(text: str) -> str:
         """Return the move of this text in words, beginning with a verb: "play the queen of hearts"; default: the text.
 
@@ -607,6 +624,18 @@ class Game:
         """The words of moves by their text, where they say more than it does: see `move_words`."""
         said = ((text, self.view.move_words(text)) for text in self.move_texts)
         return {text: words for text, words in said if words != text}
+
+    def question(self, view: dict[str, Any]) -> str:
+        """Return what a seat's view asks it, in words for people; empty if the seat is not to move."""
+        legal = view["legal"]
+        if not legal:
+            return ""
+        fitting = (text for text, moves in self.view.QUESTIONS if not moves or not set(moves).isdisjoint(legal))
+        return self.view.question(view) or next(fitting, "Your turn.")
+
+    def move_notes(self, view: dict[str, Any]) -> dict[str, str]:
+        """Return what legal moves of a seat's view come to, by their text; see `OptionalView.move_notes`."""
+        return self.view.move_notes(view) if view["legal"] else {}
 
     def parse_move(self, state: State, text: str) -> int:
         """Return the action for a move in the game's notation or in any spelling of it that leaves no doubt.

@@ -12,6 +12,8 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, dataclass_transform, get_type_hints
 
+import numpy as np
+
 from card_envs._files import reason, short_repr
 
 if TYPE_CHECKING:
@@ -91,7 +93,7 @@ def validated(declared: type[Any], given: object, where: str) -> Any:
     from pydantic import ValidationError
 
     try:
-        return adapter(declared).validate_python(dict(given))
+        return adapter(declared).validate_python(to_python(given))
     except ValidationError as error:
         known = "; ".join(f"{name}: {field.description}" for name, field in describe_options(declared).items())
         unknown = [name for name in given if name not in describe_options(declared)]
@@ -106,6 +108,15 @@ def validated(declared: type[Any], given: object, where: str) -> Any:
             for problem in error.errors()[:2]
         )
         raise ValueError(f"{where}: option {problems}. The options are {known}") from None
+
+
+def to_python(value: Any) -> Any:
+    """Return a value with Python's own numbers and lists instead of NumPy's, also within dicts, lists and tuples."""
+    if isinstance(value, Mapping):
+        return {name: to_python(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(to_python, value)) if type(value) in (list, tuple) else value
+    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
 
 
 def parse_options(options: list[str] | None) -> dict[str, Any]:

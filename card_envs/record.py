@@ -29,9 +29,14 @@ class GameRecord(BaseModel):
     @classmethod
     def load(cls, path: str | Path) -> GameRecord:
         """Read a record. Raises ValueError naming the file if it is not one, OSError if it can't be read."""
-        try:
-            return cls.model_validate_json(read_utf8(path, MAX_JSON))
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = "".join(f"{part}: " for part in first["loc"])
-            raise ValueError(f"{path}: not a game record: {where}{first['msg']}") from None
+        return parse_record(read_utf8(path, MAX_JSON), f"{path}: not a game record")
+
+
+def parse_record(data: str | bytes | dict[str, Any], where: str) -> GameRecord:
+    """Return a record, given as JSON or as what JSON says. Raises ValueError, which begins with `where`."""
+    try:
+        return GameRecord.model_validate(data) if isinstance(data, dict) else GameRecord.model_validate_json(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"]))
+        raise ValueError(f"{where}: {key}: {first['msg']}" if key else f"{where}: {first['msg']}") from None

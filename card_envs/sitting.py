@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from card_envs._narration import Event, events_after, events_of
-from card_envs.engine._legality import is_legal
 from card_envs.episode import RANDOM, Episode
 from card_envs.game import Game, Int64s
 from card_envs.opponents.policy import ActionValue, Opponent, Policy, decisions_at
@@ -118,7 +117,7 @@ class Sitting:
 
     def legal_moves(self) -> list[str]:
         """Return the legal moves of the seat to move; none after the end."""
-        return [] if self.over else [self.move_text(int(one)) for one in np.flatnonzero(self.episode.table.legal())]
+        return self.episode.legal_moves()
 
     def move_text(self, action: int) -> str:
         """Return an action as text."""
@@ -127,10 +126,7 @@ class Sitting:
 
     def action(self, move: str) -> int:
         """Return the action of a legal move, in any spelling. Raises ValueError if it is not a move or illegal."""
-        action = self.game.parse_move(self.episode.table.state, move)
-        if not is_legal(self.episode.table.legal(), action):
-            raise ValueError(f"{move!r:.80} is not a legal move; legal: {', '.join(self.legal_moves())}")
-        return action
+        return self.episode.action(move)
 
     def play(self, action: int) -> list[float]:
         """Play a legal action (unchecked) for the seat to move; return what it pays each seat."""

@@ -27,6 +27,7 @@ parser.add_argument("--onnx", type=Path, help="write the network to this file")
 args = parser.parse_args()
 BATCH = 1024
 
+torch.set_num_threads(1)  # these networks are too small for more
 torch.manual_seed(0)
 game = card_envs.get_game(args.game)
 rows = pyarrow.parquet.read_table(args.games / "data")

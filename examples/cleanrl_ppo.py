@@ -20,6 +20,7 @@ def train(
     game: Game, tables: int = 64, seed: int = 0, opponents: str = "greedy", **options: Any
 ) -> Iterator[tuple[int, nn.Module, str]]:
     """Learn without end. After each update, yield the decisions so far, the actor, and a line about it."""
+    torch.set_num_threads(1)  # these networks are too small for more
     torch.manual_seed(seed)
     envs = gymnasium.make_vec(
         game.gymnasium_id, tables, "vector_entry_point", opponents=opponents, **options

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import gymnasium
+import torch
 from gymnasium.wrappers import TransformReward
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.logger import HumanOutputFormat, Logger
@@ -32,6 +33,7 @@ def train(
         settings: of MaskablePPO, over those here.
         options: of the game.
     """
+    torch.set_num_threads(1)  # these networks are too small for more
 
     def table() -> gymnasium.Env:
         env = gymnasium.make(game.gymnasium_id, opponents=opponents, **options)

@@ -36,6 +36,7 @@ class Actor(torch.nn.Module):
 
 def train(game: Game, seed: int = 0, **options: Any) -> Iterator[tuple[int, Any, str]]:
     """Learn without end. After each update, yield the decisions so far, the actor, and a line about it."""
+    torch.set_num_threads(1)  # these networks are too small for more
     keys = {"obs_key": "observations", "obs_dtype": "float32"}
     register_env("cards", lambda _: PettingZooEnv(CardEnv(game, **keys, **options)))
     masked = RLModuleSpec(module_class=ActionMaskingTorchRLModule)

@@ -20,6 +20,7 @@ from tianshou.trainer import OffPolicyTrainerParams
 from tianshou.utils.net.common import Net
 
 from card_envs import Game
+from card_envs.opponents import actor_of
 
 
 class Values(torch.nn.Module):
@@ -43,9 +44,10 @@ def table(game: Game, opponents: str, **options: Any) -> gymnasium.Env:
 
 def train(
     game: Game, tables: int = 16, seed: int = 0, opponents: str = "greedy", **options: Any
-) -> Iterator[tuple[int, Values, str]]:
-    """Learn without end. After each epoch, yield the decisions so far, the network, and a line about it."""
+) -> Iterator[tuple[int, torch.nn.Module, str]]:
+    """Learn without end. After each epoch, yield the decisions so far, what plays by its values, and a line."""
     np.random.seed(seed)  # noqa: NPY002 (Tianshou draws from it)
+    torch.set_num_threads(1)  # these networks are too small for more
     torch.manual_seed(seed)
     envs = DummyVectorEnv([lambda: table(game, opponents, **options)] * tables)
     envs.seed(seed)
@@ -70,7 +72,8 @@ def train(
     while True:
         epoch = trainer.execute_epoch()
         decisions += steps
-        yield decisions, Values(net), f"{decisions} decisions, loss {epoch.training_stat.loss:.3g}"
+        player = actor_of(Values(net), outputs="values")
+        yield decisions, player, f"{decisions} decisions, loss {epoch.training_stat.loss:.3g}"
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ ROLLOUT, EPOCHS, GAMMA, LAMBDA, CLIP = 256, 4, 1.0, 0.95, 0.2
 
 def train(game: Game, seed: int = 0, **options: Any) -> Iterator[tuple[int, nn.Module, str]]:
     """Learn without end. After each update, yield the moves so far, the actor, and a line about it."""
+    torch.set_num_threads(1)  # these networks are too small for more
     torch.manual_seed(seed)
     raw = CardEnv(game, **options)
     groups = {"seats": list(raw.possible_agents)}

@@ -79,7 +79,7 @@ export interface Description {
   minutes: number;
   /** Reasons of an end in words, for a person; {score} stands for the seat's; empty: the scores say it all. */
   ends: Record<string, string>;
-  /** What a position asks of the seat to move: the first with a legal move, or without moves. */
+  /** What positions ask by their legal moves alone: the first with a legal move, or without; `question` says more. */
   questions: [string, string[]][];
   /** What margins count: "points". */
   margin_unit: string;
@@ -112,6 +112,10 @@ export interface Table {
   play(move: string): void;
   /** All that a seat may know, as the protocol shows it; by default of the seat to move. */
   view(seat?: number): Json;
+  /** What a seat is asked, in words for people; empty if it is not to move. */
+  question(seat?: number): string;
+  /** What a seat's legal moves come to, by their text, where it needs to be said: `{ 3: "together 4" }`. */
+  moveNotes(seat?: number): Record<string, string>;
   /** All that a seat may know as numbers, by the names of the observation's fields. */
   observation(seat?: number): Record<string, Int8Array>;
   outcome(): Outcome;

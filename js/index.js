@@ -9,7 +9,7 @@ import { checkKeys, checkObject, checkSignal, shown } from "./checks.js";
 import { Engine } from "./engine.js";
 import { reader } from "./layout.js";
 import { Thinker } from "./thinker.js";
-import { newState, viewOf } from "./views.js";
+import { newState, notesOf, questionOf, viewOf } from "./views.js";
 
 // Each game's module and, where no folder is named, the URLs of its files; all written out, for bundlers.
 const MODULES = {
@@ -185,6 +185,16 @@ class Table {
   /** Return all that a seat may know, as the protocol shows it. */
   view(seat = this.#state.seat) {
     return viewOf(this.game.own, this.#state, this.#seatOf(seat), this.legal());
+  }
+
+  /** Return what a seat is asked, in words for people; empty if it is not to move. */
+  question(seat = this.#state.seat) {
+    return questionOf(this.game.own, this.game.description.questions, this.view(seat));
+  }
+
+  /** Return what a seat's legal moves come to, by their text, where it needs to be said: {3: "together 4"}. */
+  moveNotes(seat = this.#state.seat) {
+    return notesOf(this.game.own, this.view(seat));
   }
 
   /** Return what a seat may know as numbers, by the names of the observation's fields. */

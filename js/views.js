@@ -15,6 +15,16 @@ export function viewOf(game, state, seat, legal) {
   };
 }
 
+/** Return what a view asks its seat, in words for people; `questions` are those that go by the legal moves alone. */
+export function questionOf(game, questions, view) {
+  if (!view.legal.length) return "";
+  const fits = ([, moves]) => !moves.length || moves.some((move) => view.legal.includes(move));
+  return game.question?.(view) || (questions.find(fits)?.[0] ?? "Your turn.");
+}
+
+/** Return what legal moves of a view come to, by their text. */
+export const notesOf = (game, view) => (view.legal.length && game.moveNotes?.(view)) || {};
+
 /** Return the bytes of a State with these options before its first deal; `read` is of `reader(layout)`. */
 export function newState(game, { size }, read, options = {}) {
   const bytes = new Uint8Array(size);

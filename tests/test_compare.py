@@ -13,8 +13,9 @@ from itertools import pairwise
 from math import comb
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
+import gymnasium
 import numba
 import numpy as np
 import pytest
@@ -41,11 +42,16 @@ from card_envs.game import Game, Rate
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent
 from card_envs.opponents._names import MODELS
+from card_envs.opponents.networks.policies import NetworkPolicy
+from card_envs.opponents.phased import PhasedPolicy
 from card_envs.opponents.policy import Decisions, as_policy
+from card_envs.options import Constraint, option, options, validated
 from card_envs.record import GameRecord
+from card_envs.reviews._review import sample_decisions
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from card_envs.testing.referee import facts_of
-from tests.conftest import run, short_options
+from tests.conftest import run, short_options, untrained
+from tests.test_environments import gymnasium_id
 
 HERE = "tests.test_compare"
 CONTEST = Contest(HIGH_CARD, ("greedy", "trivial"))
@@ -656,6 +662,129 @@ def test_compare_writes_what_it_shows(tmp_path: Path) -> None:
             verify(record)
         margins = [scores[0] - scores[1] for scores in (record.outcome["scores"] for record in pair)]
         assert (margins[0] - margins[1]) / 2 == part.margins[0, number]
+
+
+class Unwanted:
+    """Must not be loaded."""
+
+    def __init__(self, game: Game) -> None:
+        raise AssertionError("loaded before it was clear that the command can do its work")
+
+
+@pytest.mark.parametrize(
+    ("words", "package", "extra"),
+    [
+        ("compare high_card WHO greedy --picture a.png", "matplotlib.backend_bases", "plot"),
+        ("compare high_card WHO greedy --ray local", "ray", "ray"),
+        ("survey high_card WHO --ray local", "ray", "ray"),
+        ("review no.json --ray local", "ray", "ray"),
+        ("review no.json --picture a.png", "matplotlib.backend_bases", "plot"),
+        ("generate high_card --players WHO --games 1 --out data", "pyarrow", "data"),
+        ("generate high_card --players WHO --games 1 --out data --format minari", "minari", "data"),
+        ("generate high_card --players WHO --games 1 --out data --format jsonl --ray local", "ray", "ray"),
+        ("watch high_card --opponents WHO --gif a.gif", "resvg_py", "draw"),
+        ("watch --replay no.json --gif a.gif", "PIL.Image", "draw"),
+        ("serve --game high_card --opponent high_card/x=WHO", "uvicorn", "serve"),
+        ("serve --game high_card --opponent high_card/x=WHO", "card_envs.serve.app", "serve"),
+        ("serve --mcp --game high_card --opponent high_card/x=WHO", "mcp.server.lowlevel", "mcp"),
+        ("export ./no model.onnx", "onnxruntime", "onnx"),
+        ("import high_card no.onnx folder", "onnx", "onnx"),
+    ],
+)
+def test_what_is_missing_is_said_first(
+    words: str, package: str, extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before a player is loaded, which may compile for minutes, and before a file is read or written."""
+    for needed in ("matplotlib", "pyarrow", "minari", "resvg_py", "PIL", "uvicorn", "mcp", "onnx"):
+        if needed in (package, *package.split(".")) or extra == needed:
+            pytest.importorskip(needed)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ValueError, match=rf"pip install 'card_envs\[{extra}\]'"):
+        run(*words.replace("WHO", f"{HERE}:Unwanted").split())
+    assert not list(tmp_path.iterdir())
+
+
+@options
+class Sizes:
+    sizes: tuple[Annotated[int, Constraint(ge=1, le=13, strict=True)], ...] = option((), "numbers")
+    are_open: bool = option(False, "a truth value", strict=True)
+    reward: str = option("points", "a word", strict=True)
+
+
+def in_numpy(value: Any) -> Any:
+    """The same with NumPy's numbers and arrays."""
+    return np.array(value) if isinstance(value, list) else np.array([value])[0]
+
+
+def test_options_may_be_numpys(game: Game) -> None:
+    """Numbers, truth values and arrays, as seeds may; what is written has Python's."""
+    numbers: list[Any] = [[np.int64(3), np.int8(2)], np.array([3, 2]), (np.uint64(3), 2)]
+    for sizes in numbers:
+        chosen = {"sizes": sizes, "are_open": np.True_, "reward": np.str_("win")}
+        assert validated(Sizes, chosen, "sizes") == Sizes((3, 2), True, "win")
+    for wrong in (np.array([3.5]), np.array([[3]]), [np.int64(99)], np.array(["3"])):
+        with pytest.raises(ValueError, match="here: option sizes"):
+            validated(Sizes, {"sizes": wrong}, "here")
+    plain = short_options(game)
+    chosen = {name: in_numpy(value) for name, value in plain.items()}
+    expected = play_pairs(game, "greedy", "trivial", 8, options=plain)
+    assert (play_pairs(game, "greedy", "trivial", 8, options=chosen).margins == expected.margins).all()
+    contest = Contest(game, ("greedy", "trivial"), options=tuple(chosen.items()))
+    assert json.loads(json.dumps(standings(contest, played(contest, 16)).as_dict()))["options"] == plain
+    gymnasium.make(gymnasium_id(game), opponents="greedy", **chosen).reset(seed=0)
+
+
+def test_a_review_judges_as_many_decisions_as_asked(game: Game) -> None:
+    """Where a game has too few, others give more; if all have, all there are; each game keeps its weight."""
+    player, options, games = load_opponent("random", game), short_options(game), 7
+    everything = sample_decisions(player, 1 << 20, games, options)
+    for number in range(games, len(everything.action) + 2, max(1, len(everything.action) // 20)):
+        sample = sample_decisions(player, number, games, options)
+        assert len(sample.action) == min(number, len(everything.action))
+        for i in range(games):
+            assert sample.weight[sample.game == i].sum() == pytest.approx((everything.game == i).sum())
+    all_but_one = len(everything.action) - 1
+    assert len(sample_decisions(player, all_but_one, games, options).action) == all_but_one
+
+
+def drawing(game: Game) -> NetworkPolicy:
+    """A user's own network, by its name on the command line."""
+    return untrained(game, NetworkPolicy, [4], sampled=True)
+
+
+def settled(game: Game) -> NetworkPolicy:
+    """A network that was made to play its likeliest moves."""
+    return untrained(game, NetworkPolicy, [4])
+
+
+def combined(game: Game) -> PhasedPolicy:
+    return PhasedPolicy(range(1), drawing(game), as_policy(Asked(game), "greedy"))
+
+
+def test_tables_say_how_networks_choose(tmp_path: Path) -> None:
+    """In the title and in the file; also of a combination, but not of scripted players and searches."""
+    file = tmp_path / "figures.json"
+    mine, both, fixed = f"{HERE}:drawing", f"{HERE}:combined", f"{HERE}:settled"
+    names, results = [mine, "greedy", both, fixed, "search:4"], {}
+    for more, said in (
+        ([], f"moves drawn: {mine}, {both}; likeliest moves: {fixed}"),
+        (["--best"], f"likeliest moves: {mine}, {both}, {fixed}"),
+    ):
+        code, output = run("compare", "high_card", *names, "--pairs", 8, "--json", file, *more)
+        assert code == 0 and said in " ".join(output.split())
+        modes = [policy.get("sampled") for policy in json.loads(file.read_text())["policies"]]
+        assert modes == [not more, None, not more, False, None]
+        code, output = run("survey", "high_card", *names[:2], "--episodes", 8, "--json", file, *more)
+        assert code == 0 and f"{'likeliest moves' if more else 'moves drawn'}: {mine}" in " ".join(output.split())
+        players = json.loads(file.read_text())["players"]
+        assert [player.get("sampled") for player in players.values()] == [not more, None]
+        contest = Contest(HIGH_CARD, (drawing(HIGH_CARD), "greedy"), sampled=not more)
+        results[bool(more)] = played(contest, 64).margins
+    assert (results[True] == played(Contest(HIGH_CARD, (settled(HIGH_CARD), "greedy")), 64).margins).all()
+    assert (results[True] != results[False]).any()
+    code, output = run("compare", "high_card", "greedy", "search:4", "--pairs", 8)
+    assert code == 0 and "moves drawn" not in output and "likeliest" not in output
 
 
 def test_records_of_all_games_replay(game: Game, tmp_path: Path) -> None:

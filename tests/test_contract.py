@@ -399,6 +399,24 @@ def test_moves_have_words(game: Game) -> None:
     assert all(said and said.splitlines() == [said.strip()] for said in words.values()), words
 
 
+def test_questions_fit_the_moves(game: Game) -> None:
+    """It offers no illegal move, and says where no card can be played; notes are about legal moves."""
+    named = {text for text in game.move_texts if len(text) > 2 and text.islower()}  # "turn", "deal": no cards
+    for state in some(positions(game), 1500):
+        seat = int(state["seat"])
+        view = game.view.view(state, seat)
+        legal, question, notes = set(view["legal"]), game.question(view), game.move_notes(view)
+        assert question and question.splitlines() == [question.strip()]
+        assert set(notes) <= legal and all(note and note.splitlines() == [note.strip()] for note in notes.values())
+        words = {*question.replace("our turn", "").replace(":", "").replace(",", "").replace(".", "").split()}
+        assert words & named <= legal, f"{question} {legal}"
+        if "card" in words:
+            assert ("No card can be" in question) == (legal <= named), f"{question} {legal}"
+        for other in {*range(game.rules.NUM_SEATS)} - {seat}:
+            view = game.view.view(state, other)
+            assert game.question(view) == "" and game.move_notes(view) == {}
+
+
 def write_text_indices(first: int, last: int, states: NDArray[Any], found: NDArray[np.int64]) -> None:
     for i in range(first, last):
         for action in range(found.shape[1]):

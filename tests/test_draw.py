@@ -83,6 +83,22 @@ def test_pictures_are_whole(game: Game, tall: bool) -> None:
             assert 0 <= x <= width - 100 * size and 0 <= y <= height - 140 * size, use.attrib
 
 
+@pytest.mark.parametrize("is_plain", [False, True])
+def test_ids_are_those_of_one_drawing(game: Game, is_plain: bool) -> None:
+    """Each occurs once, no other drawing has it, and what a drawing refers to is in it."""
+    owners: dict[str, str] = {}
+    for state in some(positions(game), 60):
+        view = game.view.view(state, int(state["seat"]))
+        for tall in (False, True):
+            svg = draw_view(game.title, view, tall) if is_plain else draw(game, view, tall)
+            ids = [element.get("id", "") for element in ElementTree.fromstring(svg).iter() if "id" in element.attrib]
+            assert len(ids) == len(set(ids)) > 1
+            assert {*re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', svg)} <= {(name, "") for name in ids} | {
+                ("", name) for name in ids
+            }
+            assert all(owners.setdefault(name, svg) == svg for name in ids)
+
+
 def test_every_card_has_a_face_of_its_own() -> None:
     faces = {face(card) for card in CARDS}
     assert len(faces) == 54 and len({card_name(card) for card in CARDS}) == 54

@@ -11,9 +11,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from card_envs.compare.contests import Contest, chunks, join
 from card_envs.compare.evaluation import Evaluation, evaluate_every
 from card_envs.compare.pairs import play_pairs
-from card_envs.opponents.policy import Decisions
+from card_envs.game import Game
+from card_envs.opponents.networks._torch_policy import TorchPolicy, actor_of
+from card_envs.opponents.networks.onnx import OnnxPolicy, module_to_onnx
+from card_envs.opponents.phased import PhasedPolicy
+from card_envs.opponents.policy import Decisions, Opponent
+from card_envs.opponents.scripted import RandomPolicy
 from card_envs.scaffold.high_card import GAME
 from tests.test_environments import gymnasium_id
 
@@ -145,6 +151,86 @@ def test_an_agent_with_act_plays_by_it() -> None:
     assert (margins[0] == margins[1]).all() and (margins[0] != margins[2]).any()
 
 
+def figures_of(player: Any, **settings: Any) -> tuple[list[float], str]:
+    """The margins of a player over `greedy`, from `play_pairs` and the same ones from a curve; and its line."""
+    result = play_pairs(GAME, player, "greedy", PAIRS, 1, **settings)
+    (measured,) = quiet(player, **settings).measure(0).values()
+    assert (result.margins == measured.margins).all() and result.in_words() == measured.in_words()
+    return result.margins.tolist(), result.in_words()
+
+
+def test_networks_draw_or_play_the_likeliest() -> None:
+    """As asked, however they are given, inside a combination too; and the line says which."""
+    network, actions = module(), range(GAME.rules.NUM_ACTIONS)
+    likeliest, drawing = TorchPolicy(network, sampled=False), TorchPolicy(network)
+    expected = {sampled: play_pairs(GAME, drawing if sampled else likeliest, "greedy", PAIRS, 1).margins.tolist()
+                for sampled in (True, False)}  # fmt: skip
+    assert expected[True] != expected[False]
+    for player in (network, drawing, PhasedPolicy(actions, drawing, RandomPolicy()), Opponent("mine", GAME, drawing)):
+        for settings, sampled in (({}, True), ({"sampled": True}, True), ({"sampled": False}, False)):
+            margins, line = figures_of(player, **settings)
+            assert margins == expected[sampled]
+            assert line.endswith(", moves drawn" if sampled else ", likeliest moves")
+    assert drawing.sampled  # it was not changed
+    for sampled in (True, False):  # it was made to play so
+        assert figures_of(likeliest, sampled=sampled) == (expected[False], figures_of(likeliest)[1])
+    assert play_pairs(GAME, network, "greedy", PAIRS, sampled=False).as_dict()["sampled"] == [False, None]
+    assert play_pairs(GAME, "random", network, PAIRS).as_dict()["sampled"] == [None, True]
+
+
+@pytest.mark.parametrize("player", ["random", "greedy", "search:4", Agent()])
+def test_players_without_probabilities_are_not_affected(player: Any) -> None:
+    margins, line = figures_of(player, sampled=False)
+    assert (margins, line) == figures_of(player) and line.endswith("points")
+
+
+@pytest.mark.parametrize("sampled", [None, 1, "no"])
+def test_a_mode_that_is_none_is_refused(sampled: Any) -> None:
+    for call in (play_pairs, evaluate_every):
+        arguments = (GAME, "greedy", "random", PAIRS) if call is play_pairs else (5, "greedy", GAME)
+        with pytest.raises(ValueError, match="sampled: expected True or False"):
+            call(*arguments, sampled=sampled)  # type: ignore[operator]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_of_values_the_largest_is_played() -> None:
+    """Nothing is drawn from them: in this process, as a file, and of what stable-baselines3 knows to be values."""
+    dqn = pytest.importorskip("stable_baselines3").DQN
+    values = module()
+    env = gymnasium.make(gymnasium_id(GAME), opponents="random")
+    learned = dqn("MlpPolicy", env, buffer_size=10, seed=0, device="cpu")
+    of_values: Any = "values"
+    players = (values, of_values), (lambda observation: values(observation), of_values), (learned, None)
+    for trained, outputs in players:
+        best = play_pairs(GAME, TorchPolicy(trained, sampled=False), "greedy", PAIRS, 1).margins.tolist()
+        file = OnnxPolicy(GAME, module_to_onnx(values if trained is not learned else learned, GAME, outputs))
+        for player in (TorchPolicy(trained, outputs=outputs), TorchPolicy(actor_of(trained, outputs)), file):
+            margins, line = figures_of(player)
+            assert margins == best and line.endswith("likeliest moves") and player.sampled is False
+        with pytest.raises(ValueError, match="sampled=True: no moves can be drawn from values"):
+            TorchPolicy(trained, sampled=True, outputs=outputs)
+    assert figures_of(learned) == figures_of(TorchPolicy(learned, sampled=False))
+    assert TorchPolicy(actor_of(values, "values"), outputs="logits").sampled  # what is said last holds
+    calls: list[Any] = [TorchPolicy, actor_of, lambda trained, outputs: module_to_onnx(trained, GAME, outputs)]
+    for call in calls:
+        with pytest.raises(ValueError, match='outputs: expected "logits" or "values", got'):
+            call(values, outputs="scores")
+
+
+@pytest.mark.parametrize(("fault", "shown"), [(math.nan, "nan"), (math.inf, "inf"), (-math.inf, "-inf")])
+@pytest.mark.parametrize("outputs", ["logits", "values"])
+def test_a_network_that_diverged_is_told_so(fault: float, shown: str, outputs: Any) -> None:
+    """Not that its shape is wrong: what it returned, and for which action."""
+    network, last = module(), GAME.rules.NUM_ACTIONS - 1
+    with torch.no_grad():
+        network[0].bias[last] = fault
+    for player in (TorchPolicy(network, outputs=outputs), OnnxPolicy(GAME, module_to_onnx(network, GAME, outputs))):
+        with pytest.raises(ValueError, match=rf"expected finite .*, got {shown} at \[\d+, {last}\]"):
+            play_pairs(GAME, player, "greedy", PAIRS)
+    with pytest.raises(ValueError, match=r"expected logits of shape \(\d+, \d+\), got \(\d+, 2\)"):
+        play_pairs(GAME, torch.nn.Linear(GAME.rules.OBS_SIZE, 2), "greedy", PAIRS)
+
+
 @pytest.mark.parametrize("wrong", [-5, math.nan, 1.5, "x", True, None, 1 << 63])
 def test_odd_steps_are_refused(wrong: Any) -> None:
     """And nothing is measured."""
@@ -245,3 +331,27 @@ def test_stable_baselines_measures_by_itself() -> None:
     assert [step for step, _ in history] == [0, 50, 100, 150, 192]
     assert all(set(results) == {"greedy", "random"} for _, results in history)
     assert all(math.isfinite(result.win_share.mean) for _, results in history for result in results.values())
+
+
+class Counting:
+    """Plays by how often it has been asked."""
+
+    def __init__(self, game: Game) -> None:
+        self.calls = 0
+
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> Any:
+        self.calls += 1
+        ranks = decisions.mask.cumsum(axis=1) * decisions.mask
+        return (ranks == 1 + self.calls % ranks.max(axis=1, keepdims=True)).argmax(axis=1)
+
+
+def test_players_given_by_name_keep_nothing() -> None:
+    """Neither from one portion to the next, wherever they are played, nor from one measurement to the next."""
+    name = f"{__name__}:Counting"
+    played = play_pairs(GAME, name, "greedy", 40)
+    contest = Contest(GAME, (name, "greedy"))
+    parts = [contest.play(numbers) for numbers in reversed(chunks(40))]
+    assert len(parts) > 1 and np.array_equal(played.margins, join(parts).margins[0])
+    evaluation = evaluate_every(1, "greedy", GAME, (name,), pairs=40)
+    first, second = (evaluation(step)[name] for step in (0, 1))
+    assert np.array_equal(first.margins, second.margins)

@@ -23,6 +23,7 @@ from card_envs.game import Game, State
 from card_envs.games import GAMES
 from card_envs.options import as_json
 from card_envs.testing.malformed import mutated
+from card_envs.views import in_words
 from tests.conftest import built_for_js, option_sets, positions, program, some, table_of
 
 JS = Path(__file__).parents[1] / "js"
@@ -74,6 +75,9 @@ def position(game: Game, state: State, seat: int) -> dict[str, Any]:
         "seat": seat,
         "legal": view["legal"],
         "view": view,
+        "questions": in_words(game)["questions"],
+        "question": game.question(view),
+        "notes": game.move_notes(view),
         "svg": [
             (hashlib.sha256(picture.encode()).hexdigest(), re.sub("<defs>.*</defs>", "", picture))
             for picture in pictures

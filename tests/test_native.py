@@ -265,6 +265,39 @@ def test_judges_in_c(built: Path) -> None:
     assert library.judge(safe(OF_TINY[2]), positions(TINY)[0], keys_of(0)[:1], TINY.rules.NUM_ACTIONS)[0] == -1
 
 
+MODULE_OF_A_PLAYER = """
+import sys
+from pathlib import Path
+
+from card_envs.build import _native
+from card_envs.compiling import _targets
+from card_envs.scaffold.high_card import GAME
+
+prepared = _native.prepared(_native.Task(GAME.package, "search:8,moves=turn", ("equal",)))
+_targets.object_code = lambda text, target: print(text) or b""  # what would be made machine code of
+_native.compile_task(prepared, ("native",), Path(sys.argv[1]))
+"""
+
+
+def test_a_player_has_its_search_once(tmp_path: Path) -> None:
+    """Not in each function that decides, nor again for a player made of the same; and it is called, not inlined."""
+    done = subprocess.run(
+        [sys.executable, "-c", MODULE_OF_A_PLAYER, tmp_path], cwd=ROOT, capture_output=True, text=True, check=False,
+        env=os.environ | {"CARD_ENVS_NATIVE": "0"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    heads = re.findall(r"^define (.*)$", done.stdout, re.MULTILINE)
+    seen = [re.search(r"@(card_envs_\w+)", head) for head in heads if not head.startswith("internal")]
+    names = {match[1] for match in seen if match}
+    stem = "card_envs_high_card"
+    assert names == {f"{stem}_{what}_{who}" for what in ("advise", "judge") for who in ("search_8_moves_turn", "equal")}
+    groups = dict(re.findall(r"^attributes (#\d+) = (.*)$", done.stdout, re.MULTILINE))
+    for function in ("answer_search", "find_macros", "decide"):
+        (head,) = (head for head in heads if re.search(rf"\d{function}B", head))
+        assert not any("alwaysinline" in groups[group] for group in re.findall(r"#\d+", head))
+    assert any("alwaysinline" in attributes for attributes in groups.values())  # which others are
+
+
 def test_no_player_sees_hidden_cards(built: Path) -> None:
     library = Library(built / "native", TINY)
     for seed, state in enumerate(some(positions(TINY), 60)):

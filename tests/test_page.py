@@ -140,11 +140,16 @@ def shot(page: Any, *words: str) -> None:
         page.screenshot(path=Path(SHOTS) / f"{'-'.join(words)}.png", full_page=True)
 
 
+def seen_at(link: str, address: str, query: str = "") -> dict[str, Any]:
+    """The position at the seat of a link."""
+    with urllib.request.urlopen(f"{address}/v1/seats/{link.partition('#')[2]}{query}") as reply:
+        position: dict[str, Any] = json.load(reply)
+    return position
+
+
 def best_move(page: Any, address: str) -> str:
     """What `greedy` would play, asked like any frontend."""
-    token = page.url.partition("#")[2]
-    with urllib.request.urlopen(f"{address}/v1/seats/{token}") as reply:
-        position = json.load(reply)
+    position = seen_at(page.url, address)
     body = json.dumps({"game": position["game"], "opponent": "greedy", "view": position["view"]}).encode()
     asked = urllib.request.Request(f"{address}/v1/advise", body, {"Content-Type": "application/json"})
     with urllib.request.urlopen(asked) as reply:
@@ -813,14 +818,45 @@ def test_the_start_says_what_games_are(page: Any, game: Game, request: pytest.Fi
 
 
 @pytest.mark.mechanics
-def test_questions_stand_beside_the_answers(page: Any, game: Game) -> None:
+def test_questions_stand_beside_the_answers(page: Any, game: Game, address: str) -> None:
     """In the game's words."""
     sit_down(page, game, short_options(game))
-    legal = list(gestures(page))
-    fitting = [text for text, moves in game.view.QUESTIONS if not moves or set(moves) & set(legal)]
-    assert page.inner_text("#question") == fitting[0]
+    assert page.inner_text("#question") == game.question(seen_at(page.url, address)["view"])
     question, moves = page.locator("#question").bounding_box(), page.locator("#moves").bounding_box()
     assert 0 <= moves["y"] - question["y"] - question["height"] < 20
+
+
+@pytest.mark.mechanics
+@pytest.mark.parametrize("page", list(SIZES), indirect=True)
+def test_buttons_say_what_moves_come_to(page: Any, game: Game, address: str, request: pytest.FixtureRequest) -> None:
+    """As a bid that is added to the partner's: on the button, in its label and title, and in the help."""
+    players = [None, *["greedy"] * (game.rules.NUM_SEATS - 1)]
+    for seed in range(20):
+        body = json.dumps({"game": game.name, "players": players, "seed": seed}).encode()
+        asked = urllib.request.Request(f"{address}/v1/tables", body, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(asked) as reply:
+            link = f"{address}/#{json.load(reply)['seats'][0]['token']}"
+        position = seen_at(link, address, "?wait=20")
+        if position["move_notes"]:
+            break
+    else:
+        pytest.skip("none of its moves needs a note")
+    page.goto(link)
+    page.reload()
+    page.wait_for_selector(READY)
+    assert page.inner_text("#question") == position["question"] == game.question(position["view"])
+    width = SIZES[request.node.callspec.params["page"]][0]
+    for move, note in position["move_notes"].items():
+        button = page.locator(f"#moves [data-move='{move}']")
+        box = button.bounding_box()
+        assert button.inner_text() == button.get_attribute("aria-label") == f"{move}: {note}"
+        assert note in button.get_attribute("title")
+        assert button.evaluate("(one) => one.scrollWidth <= one.clientWidth + 1")
+        assert box["x"] >= 0 and box["x"] + box["width"] <= width
+    shot(page, "notes", game.name, request.node.callspec.params["page"])
+    page.click("#help")
+    help_text = page.inner_text("#text")
+    assert all(note in help_text for note in position["move_notes"].values())
 
 
 @pytest.mark.mechanics

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -18,16 +19,22 @@ COST = 2.5
 def review(page: Any, game: Game) -> dict[int, str]:
     """Play two choices, and have each judged as costly; return the better move by the number of moves before."""
     judged: dict[int, str] = {}
+    asked = [0]  # the position that the page fetched last
+
+    def note(request: Any) -> None:
+        if "/v1/seats/" in request.url and (at := re.search(r"[?&]at=(\d+)", request.url)):
+            asked[0] = int(at[1])
 
     def judge(route: Any) -> None:
         body = route.request.post_data_json
         best = next(move for move in body["view"]["legal"] if move != body["move"])
-        judged[int(route.request.url.partition("at=")[2].partition("&")[0])] = best
+        judged[asked[0]] = best
         reply = {"game": game.name, "opponent": "x", "seat": 0, "best": best, "cost": COST, "error": 0.5}
         route.fulfill(json=reply)
 
     sit_down(page, game, short_options(game))
     play_choices(page, 2)
+    page.on("request", note)
     page.route("**/v1/judge*", judge)
     page.click("#step")
     page.click("#judge")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
+import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,11 @@ from card_envs import GameRecord, replay, verify
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
-from tests.conftest import need_moves, option_sets, play_randomly, short_options
+from card_envs.serve._command import make_seats
+from card_envs.serve._limits import Limits
+from card_envs.serve._messages import Problem
+from tests.conftest import need_moves, option_sets, play_randomly, run, short_options
+from tests.serving import ask
 
 
 def finished(game: Game, seed: int = 1) -> GameRecord:
@@ -148,9 +155,84 @@ def test_a_move_that_is_illegal_is_named(game: Game) -> None:
     every = {env.move_text(action) for action in range(game.rules.NUM_ACTIONS)}
     illegal = sorted(every - set(env.legal_moves()))[0]
     broken = changed(record, moves=[record.moves[0], illegal, *record.moves[1:]])
-    with pytest.raises(ValueError, match=rf"move 1: {illegal} is illegal; legal: {env.legal_moves()[0]}"):
+    first = env.legal_moves()[0]
+    with pytest.raises(ValueError, match=rf"record: moves\.1: '{illegal}' is not a legal move; legal: {first}"):
         replay(broken)
     assert replay(broken, 1).record().moves == record.moves[:1]
+
+
+def read_by_server(file: Path) -> list[str]:
+    data = json.loads(file.read_text())
+    folder = Path(tempfile.mkdtemp(dir=file.parent))
+    try:
+        position = asyncio.run(ask(make_seats(folder, [data["game"]], [], Limits()), "replay", record=data, since=0))
+    except Problem as problem:
+        raise ValueError(str(problem)) from None
+    return [move["move"] for move in position["moves"]]
+
+
+def read_by_command(*words: object) -> list[str]:
+    status, output = run(*words)
+    if status:
+        raise ValueError(output)
+    return output.split()
+
+
+READERS: dict[str, Callable[[Path], Sequence[str]]] = {
+    "replay": lambda file: replay(GameRecord.load(file)).record().moves,
+    "review": lambda file: [move.played for move in card_envs.review(GameRecord.load(file), "search:2").moves],
+    "watch": lambda file: read_by_command("watch", "--replay", file, "--delay", "0"),
+    "resume": lambda file: read_by_command("play", GameRecord.load(file).game, "--resume", file),
+    "server": read_by_server,
+}
+
+
+def left(game: Game) -> GameRecord:
+    """A record of a few moves."""
+    record = finished(game)
+    moves = record.moves[:3]
+    return changed(record, moves=moves, outcome=replay(record, len(moves)).outcome())
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_all_readers_take_the_same_spellings(game: Game, reader: str, tmp_path: Path) -> None:
+    need_moves(game, 4)
+    record = left(game)
+    spelled = [f" {move.lower()}." if number % 2 else move.lower() for number, move in enumerate(record.moves)]
+    changed(record, moves=spelled).save(tmp_path / "game.json")
+    moves = READERS[reader](tmp_path / "game.json")
+    if reader in ("replay", "server"):
+        assert moves == record.moves
+    elif reader == "review":
+        assert set(moves) <= set(record.moves)  # those with a choice
+    else:
+        assert record.moves[-1] in " ".join(moves).replace(",", " ").split()
+
+
+def test_all_readers_find_the_same_faults(game: Game, tmp_path: Path) -> None:
+    """In the same words, after the file's name if there is one."""
+    need_moves(game, 4)
+    record, whole = left(game), finished(game)
+    first = record.moves[0]
+    faulty: dict[str, dict[str, Any]] = {
+        "moves.1: 'nonsense' is not a": {"moves": [first, "nonsense"]},
+        "moves.1: ": {"moves": [first, "x" * 500]},
+        f"record: moves.{len(whole.moves)}: the game is over before it": {"moves": [*whole.moves, first]},
+        f"record: version: {game.version + 1}; these are the rules of {game.version}": {"version": game.version + 1},
+        "no_such_option": {"options": {"no_such_option": 1}},
+        "deal: ": {"deal": {}},
+        "moves: Field required": {"moves": None},
+        "version: Input should be a valid integer": {"version": "one"},
+        "surprise: Extra inputs": {"surprise": 1},
+    }
+    file = tmp_path / "game.json"
+    for said, changes in faulty.items():
+        data = {**record.model_dump(), **changes}
+        file.write_text(json.dumps({key: value for key, value in data.items() if value is not None}))
+        for name, reader in READERS.items():
+            with pytest.raises(ValueError, match=r"\S") as caught:
+                reader(file)
+            assert said in " ".join(str(caught.value).split()), (name, said)
 
 
 def test_records_of_illegal_ends(game: Game) -> None:

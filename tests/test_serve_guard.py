@@ -450,6 +450,13 @@ def test_what_fails_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         seats = seats_of(tmp_path / "tables")
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&-"])
+def test_closed_pipes_are_told(closed: str) -> None:
+    command = f"exec '{sys.executable}' -m card_envs serve --stdio --game {next(iter(GAMES))} {closed}"
+    done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, env=ENVIRONMENT, timeout=120, check=False)
+    assert done.returncode and b"is closed" in done.stderr and b"Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize("way", ["SIGINT", "SIGTERM", "stdin ends", "stdout ends", "SIGINT, unread"])
 def test_a_child_process_ends(way: str) -> None:
     """At once, and without a traceback, though a line may be waited for, or a reader."""

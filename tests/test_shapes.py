@@ -31,7 +31,8 @@ def test_every_shape_is_tested() -> None:
 
 
 @pytest.mark.parametrize(
-    "shape", [pytest.param(shape, marks=[] if shape in QUICK else [pytest.mark.slow]) for shape in SHAPES]
+    "shape",
+    [pytest.param(shape, marks=pytest.mark.processes if shape in QUICK else pytest.mark.slow) for shape in SHAPES],
 )
 def test_shapes_pass_the_shared_tests(shape: str) -> None:
     files = [f"tests/test_{name}.py" for name in SHARED]

@@ -123,6 +123,16 @@ def test_what_is_taken_back_leaves_no_trace(game: Game, monkeypatch: pytest.Monk
     assert shown.count("no move of yours to take back") == 1
 
 
+def test_the_question_is_asked(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what the moves come to: before each move, and by `help`."""
+    shown, record = play(game, monkeypatch, ["help", "quit"])
+    env = replay(record)
+    view = env.view(env.agent_selection)
+    asked = [game.question(view), *(f"{move}: {note}" for move, note in game.move_notes(view).items())]
+    plain = " ".join(shown.split())
+    assert all(plain.count(said) >= 2 for said in asked)
+
+
 def test_wrong_input_is_answered_and_changes_nothing(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
     _, untouched = play(game, monkeypatch, ["quit"])
     env = replay(untouched)

@@ -198,6 +198,15 @@ class Config(BaseModel):
         """Return whether the actor reads what moves change."""
         return self.network in ("afterstates", "lookahead")
 
+    @property
+    def start(self) -> str:
+        """What the actor is before it has learned anything, in words; empty if it plays at random."""
+        if self.warm_start:
+            return f"untrained: it begins as {self.warm_start}"
+        if not self.baseline_bonus:
+            return ""
+        return "untrained: " + ("greedy's moves have a bonus" if self.sampled else "it begins with greedy's own moves")
+
     @field_validator("game")
     @classmethod
     def _known_game(cls, name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any
@@ -48,7 +49,7 @@ def draw(runs: list[Path], out: Path, hours: bool = False) -> None:
     mpl.use("agg")
     from matplotlib import pyplot as plt
 
-    logs = {run.name: _entries(run) for run in runs}
+    logs = {label: _entries(run) for label, run in _labels(runs).items()}
     logged = {name for entries in logs.values() for entry in entries for name in entry if entry[name] is not None}
     panels = [panel for panel in PANELS if logged & panel[1].keys()]
     rows = -(-len(panels) // 2)
@@ -66,6 +67,8 @@ def draw(runs: list[Path], out: Path, hours: bool = False) -> None:
                 axis.plot(
                     x, y, style, color=f"C{color}", label=text, linewidth=1.6, marker="." if len(x) < FEW else None
                 )
+                if name.startswith(MEASURED):
+                    _draw_measured(axis, f"C{color}", x, [entry for entry, _ in points], name, style == "-")
         axis.set_title(title, loc="left", fontweight="bold")
         axis.set_ylabel(label)
         axis.set_xlabel("hours" if hours else "million decisions")
@@ -77,6 +80,34 @@ def draw(runs: list[Path], out: Path, hours: bool = False) -> None:
         figure.suptitle(next(iter(logs)), fontweight="bold")
     save_picture(figure, out, dpi=120)
     plt.close(figure)
+
+
+def _draw_measured(
+    axis: Any, color: str, x: list[float], entries: list[dict[str, Any]], name: str, explain: bool
+) -> None:
+    """Draw the 95 % intervals of measurements as a band, and a ring around those that have a note.
+
+    `explain`: put the notes into the legend.
+    """
+    bounds = [(at, entry.get(f"{name}_low"), entry.get(f"{name}_high")) for at, entry in zip(x, entries)]
+    if known := [bound for bound in bounds if None not in bound]:
+        axis.fill_between(*zip(*known), color=color, alpha=0.12, linewidth=0)
+    for at, entry in zip(x, entries):
+        if note := entry.get("note"):
+            label = note if explain else None
+            axis.plot([at], [entry[name]], "o", color=color, markerfacecolor="white", markersize=8, label=label)
+
+
+def _labels(runs: list[Path]) -> dict[str, Path]:
+    """Return the runs by name, with as much of the path before it as tells it from the others; each run once."""
+    folders = {Path(os.path.abspath(run)): run for run in runs}  # noqa: PTH100 (links keep their names)
+
+    def label(folder: Path) -> str:
+        ends = (folder.parts[-number:] for number in range(1, len(folder.parts) + 1))
+        alone = (end for end in ends if sum(other.parts[-len(end) :] == end for other in folders) == 1)
+        return str(Path(*next(alone, folder.parts)))
+
+    return {label(folder): run for folder, run in folders.items()}
 
 
 def _entries(run: Path) -> list[dict[str, Any]]:

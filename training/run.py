@@ -111,7 +111,8 @@ class Run:
         saved, measured, took = time.monotonic(), self.seconds, 0.0
         if watcher is not None and not self.decisions:
             begun = work_time()
-            watcher.show({"decisions": 0, "seconds": 0.0, **self.quick_strength()}, 0.0)
+            note = {"note": self.config.start} if self.config.start else {}
+            watcher.show({"decisions": 0, "seconds": 0.0, **self.quick_strength(), **note}, 0.0)
             took = work_time() - begun
         while self.ranks.from_first(self.progress) < 1:
             if self.ranks.sum(stop())[0]:
@@ -224,12 +225,13 @@ class Run:
         return took * (often + self.config.final_pairs / self.config.quick_pairs)
 
     def quick_strength(self) -> dict[str, float]:
-        """Measure roughly against each anchor, for the log."""
-        figures = {}
+        """Measure roughly against each anchor, for the log: figures with the bounds of their intervals."""
+        figures: dict[str, float] = {}
         for anchor in ANCHORS:
             result = self.strength(load_opponent(anchor, self.game), self.config.quick_pairs, QUICK_SEED)
-            figures[f"win_share_{anchor}"] = result.win_share.mean
-            figures[f"margin_{anchor}"] = result.margin_per_deal.mean
+            for kind, figure in (("win_share", result.win_share), ("margin", result.margin_per_deal)):
+                name = f"{kind}_{anchor}"
+                figures |= {name: figure.mean, f"{name}_low": figure.low, f"{name}_high": figure.high}
         return figures
 
     def final_strength(self, folder: Path) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 from types import TracebackType
 from typing import Any
@@ -31,6 +32,7 @@ GROUPS = {
 HEADLINE = ("entropy", "value_error", "advantage_loss", "deals")  # what the terminal shows, where there is one
 SURE_SECONDS = 5.0  # of training after which the time left is said
 BAR = 20  # letters
+BOUNDS = ("_low", "_high")  # ends of the names of an interval's bounds
 
 
 class Watcher:
@@ -76,7 +78,7 @@ class Watcher:
         """Log and display one iteration's figures.
 
         Args:
-            entry: the figures by name.
+            entry: the figures by name; and perhaps a `note`, text about them.
             progress: share of the run that is done.
             measuring: seconds that the rest of the run will take to measure; 0: not known.
         """
@@ -84,16 +86,22 @@ class Watcher:
         self._log.flush()
         for name, figure in entry.items():
             group = next((group for prefix, group in GROUPS.items() if name.startswith(prefix)), None)
-            if group is not None and figure == figure:
+            if group is not None and math.isfinite(figure):
                 self._board.add_scalar(f"{group}/{name}", figure, entry["decisions"])
         if entry["decisions"]:
             self._show_pace(entry, progress, measuring)
-        anchors = [name.removeprefix("win_share_") for name in entry if name.startswith("win_share_")]
+        shares = [name for name in entry if name.startswith("win_share_") and not name.endswith(BOUNDS)]
+        anchors = [name.removeprefix("win_share_") for name in shares]
         if anchors:
-            self._say_once("measured now and then: share of episodes won (points a deal) against …", "strength")
+            self._say_once("measured now and then: share of episodes won (points a deal) ± 95 %, against …", "strength")
             done = f"{entry['decisions']:>13,} decisions {entry['seconds'] / 60:5.1f} min"
-            of = [f"{one} {entry[f'win_share_{one}']:.2f} ({entry[f'margin_{one}']:+z.1f})" for one in anchors]
-            self._say("  ".join([done, *of, _bar(entry, anchors[-1])]))
+            of = [
+                f"{anchor} {_with_error(entry, f'win_share_{anchor}', '.2f')} "
+                f"({_with_error(entry, f'margin_{anchor}', '+z.1f')})"
+                for anchor in anchors
+            ]
+            note = [entry["note"]] if "note" in entry else []
+            self._say("  ".join([done, *of, _bar(entry, anchors[-1]), *note]))
 
     def _show_pace(self, entry: dict[str, Any], progress: float, measuring: float) -> None:
         """Display how far the run is, how fast, and what is left of it."""
@@ -131,6 +139,15 @@ def _bar(entry: dict[str, Any], anchor: str) -> str:
     return "█" * full + "░" * (BAR - full)
 
 
-def _short(figure: float) -> float | None:
-    """Round to seven digits; nan, which JSON lacks, becomes null."""
-    return None if figure != figure else float(f"{figure:.7g}") if isinstance(figure, float) else figure
+def _with_error(entry: dict[str, Any], name: str, form: str) -> str:
+    """Return a figure with half of its 95 % interval, if that is finite."""
+    mean = entry[name]
+    half = max(entry.get(f"{name}_high", math.inf) - mean, mean - entry.get(f"{name}_low", -math.inf))
+    return f"{mean:{form}}" + (f" ±{half:{form.lstrip('+z')}}" if math.isfinite(half) else "")
+
+
+def _short(figure: Any) -> Any:
+    """Round to seven digits; nan and infinity, which JSON lacks, become null."""
+    if not isinstance(figure, float):
+        return figure
+    return float(f"{figure:.7g}") if math.isfinite(figure) else None

@@ -30,7 +30,7 @@ from card_envs.compare._solving import (
 )
 from card_envs.compare._spread import THIS_PROCESS, Executor
 from card_envs.compare._waiting import collect, waiting
-from card_envs.compare.contests import Contest, Part, chunks, join, play_contest
+from card_envs.compare.contests import Contest, Part, chunks, join, modes_in_words, play_contest
 from card_envs.compare.games import GamePlan
 from card_envs.compare.standings import Standings, standings
 from card_envs.compare.survey import SelfPlayed, Survey, play_portions, survey_of
@@ -109,7 +109,6 @@ def compare_all(
         write: called with the results so far, periodically and after each contest.
         brief: print the standings alone.
     """
-    keep.check()
     for line in dict.fromkeys(line for contest in contests.values() for line in contest.warnings()):
         say(line)
     found: dict[str, Standings] = {}
@@ -172,9 +171,12 @@ def survey_all(
     return found
 
 
-def survey_title(plan: GamePlan, episodes: int, surveys: Mapping[str, Survey], stopped: bool) -> str:
-    """Return the title of a survey, with what was counted if it was stopped."""
+def survey_title(
+    plan: GamePlan, episodes: int, surveys: Mapping[str, Survey], modes: Mapping[str, bool | None], stopped: bool
+) -> str:
+    """Return the title of a survey, with the `Policy.sampled` of players, and what was counted if it was stopped."""
     title = f"{plan.game.title}{options_title(plan.options)}: {episodes:,} episodes each, seed {plan.seed}"
+    title += f"\n{text}" if (text := modes_in_words(modes.items())) else ""
     counted = ", ".join(f"{name} {one.episodes:,}" for name, one in surveys.items())
     return f"{title}\nstopped after {counted}" if stopped else title
 
@@ -224,7 +226,9 @@ def comparison_title(found: Standings, pairs: int, label: str) -> str:
     unit = "deals" if contest.game.is_solitaire else "mirrored pairs"
     title = f"{contest.game.title}{options_title(contest.options)}: {found.pairs:,} {unit}, seed {contest.seed}"
     title += f", stopped before {pairs:,}" if found.stopped else ""
-    return title + (f"\n{label} of each; all else by one player: {'NAME'.join(contest.frame)}" if label else "")
+    title += f"\n{label} of each; all else by one player: {'NAME'.join(contest.frame)}" if label else ""
+    modes = contest.modes_in_words()
+    return f"{title}\n{modes}" if modes else title
 
 
 def options_title(options: Iterable[tuple[str, Any]]) -> str:

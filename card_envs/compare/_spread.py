@@ -44,9 +44,11 @@ class Executor:
         check_int(self.processes, 1, None, "processes")
         if self.processes > 1 and self.ray_address:
             raise ValueError("processes and a Ray cluster: expected one of them, got both")
+        if self.ray_address:  # before any other work
+            _import_ray()
 
     def __enter__(self) -> Executor:
-        """Connect to the cluster. Raises ValueError if Ray is missing, OSError if the cluster can't be reached."""
+        """Connect to the cluster. Raises OSError if it can't be reached."""
         if self.ray_address:
             _connect(self.ray_address, self._at_exit)
         return self
@@ -124,11 +126,16 @@ def _over_pool(
         pool.shutdown(cancel_futures=True)
 
 
-def _connect(address: str, at_exit: ExitStack) -> None:
+def _import_ray() -> Any:
     try:
         import ray
     except ImportError:
         raise ValueError("a Ray cluster needs Ray: pip install 'card_envs[ray]'") from None
+    return ray
+
+
+def _connect(address: str, at_exit: ExitStack) -> None:
+    ray = _import_ray()
     if ray.is_initialized():  # by the program that this is a part of
         known = ray.get_runtime_context().gcs_address
         if address not in ("local", "auto", known):

@@ -6,9 +6,9 @@ the same deals. Letters for shapes: `N` pairs (in a solitaire: deals), `P` polic
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import combinations
 from typing import Any
 
@@ -29,6 +29,7 @@ from card_envs.opponents.policy import Policy, PolicyLike, as_policy
 MOST_PAIRS = 1 << 24
 PAIRS_AT_ONCE = 1024
 MIN_PAIRS_AT_ONCE = 16
+MODES = {True: "moves drawn", False: "likeliest moves"}  # how networks choose, in words
 WON = "won"  # reason of the end of a won solitaire
 
 
@@ -86,6 +87,13 @@ def chunks(pairs: int) -> list[NDArray[np.int64]]:
     return [np.array(portion) for portion in portions(pairs, size)]
 
 
+def modes_in_words(modes: Iterable[tuple[str, bool | None]]) -> str:
+    """Return which of these players, given with their `Policy.sampled`, choose their moves in which of the MODES."""
+    known = list(dict.fromkeys(modes))
+    by_mode = {text: [name for name, sampled in known if sampled is mode] for mode, text in MODES.items()}
+    return "; ".join(f"{text}: {', '.join(names)}" for text, names in by_mode.items() if names)
+
+
 def lineups(game: Game, num_policies: int) -> list[tuple[int, ...]]:
     """Return all pairings or, in a solitaire, each policy by itself."""
     if game.num_sides > 2:
@@ -112,7 +120,7 @@ class Contest:
         players: P names, as for `load_opponent`, or policies.
         seed: of deals and policies.
         options: of the game, as sorted items.
-        sampled: networks given by name sample their actions; False: they play the likeliest.
+        sampled: networks sample their actions, unless they were made to play the likeliest; False: they all play it.
         partner: player in all but the first seat of a side; empty: the same one in all seats of a side.
         frame: text before and after each name for `load_opponent`: with `("bidding=", "+greedy")` the policies differ
             only in their bidding.
@@ -144,6 +152,16 @@ class Contest:
         """Return the policies, and the partner if there is one."""
         players = [*self._framed, *([self.partner] if self.partner else [])]
         return [load_player(one, self.game, self.sampled) for one in players]
+
+    @cached_property
+    def modes(self) -> list[bool | None]:
+        """`Policy.sampled` of each player, and of the partner if there is one."""
+        return [policy.sampled for policy in self.load()]
+
+    def modes_in_words(self) -> str:
+        """Return which networks draw their moves and which play the likeliest; empty if there are no networks."""
+        names = [*self.names, *([self.partner if isinstance(self.partner, str) else "partner"] if self.partner else [])]
+        return modes_in_words(zip(names, self.modes))
 
     def check(self) -> None:
         """Raise ValueError, before anything is played, for a game, name or option that does not fit."""

@@ -14,7 +14,6 @@ from card_envs.engine._buffers import check_game, check_int, seed_number
 from card_envs.game import Game
 from card_envs.opponents._given import to_policy
 from card_envs.opponents.networks._torch_policy import TorchPolicy, evaluating
-from card_envs.opponents.policy import Policy
 
 if TYPE_CHECKING:
     from stable_baselines3.common.callbacks import BaseCallback
@@ -42,10 +41,11 @@ class Evaluation:
     every: int
     learner: Any
     game: Game
-    against: dict[str, Policy]
+    against: tuple[str, ...]
     pairs: int
     seed: int
     options: dict[str, Any]
+    sampled: bool
     writer: Writer | None
     say: Callable[[str], object] | None = print
     history: list[tuple[int, dict[str, PairResult]]] = field(default_factory=list)
@@ -73,11 +73,14 @@ class Evaluation:
         return self.history[-1][1] if self.history and self.history[-1][0] == step else self._measure(step)
 
     def _measure(self, step: int) -> dict[str, PairResult]:
-        policy = to_policy(self.learner, self.game, "learner")  # each time: what it is made of may be replaced
+        # Each time, for what it is made of may be replaced.
+        policy = to_policy(self.learner, self.game, "learner", self.sampled)
         with evaluating(policy.module) if isinstance(policy, TorchPolicy) else nullcontext():
             results = {
-                name: play_pairs(self.game, policy, rival, self.pairs, self.seed, options=self.options)
-                for name, rival in self.against.items()
+                name: play_pairs(
+                    self.game, policy, name, self.pairs, self.seed, options=self.options, sampled=self.sampled
+                )
+                for name in self.against
             }
         self.history.append((step, results))
         for name, result in results.items():
@@ -156,6 +159,7 @@ def evaluate_every(
     pairs: int = 100,
     seed: int = SEED,
     options: dict[str, Any] | None = None,
+    sampled: bool = True,
     writer: Writer | None = None,
 ) -> Evaluation:
     """Return an evaluator of a learner, to be called with the number of steps so far.
@@ -172,6 +176,7 @@ def evaluate_every(
         pairs: of mirrored episodes against each.
         seed: of the deals and draws.
         options: of the game, such as `{"deals": "single"}`.
+        sampled: networks draw their moves; False: they play the likeliest. See `play_pairs`.
         writer: gets each figure; None: nobody.
 
     Raises:
@@ -180,7 +185,8 @@ def evaluate_every(
     check_game(game)
     if isinstance(against, str) or not against:
         raise ValueError(f"against: expected a list of names of opponents, got {against!r}")
-    rivals = {name: to_policy(name, game, "against") for name in against}
+    for name in against:
+        to_policy(name, game, "against", sampled)
     game.validated(options or {})
     every, pairs = check_int(steps, 1, MOST_STEPS, "steps"), check_int(pairs, 1, MOST_PAIRS, "pairs")
-    return Evaluation(every, learner, game, rivals, pairs, seed_number(seed), options or {}, writer)
+    return Evaluation(every, learner, game, tuple(against), pairs, seed_number(seed), options or {}, sampled, writer)

@@ -43,7 +43,7 @@ class GamePlan:
         lineups: [K, S] the player in each seat.
         seed: of deals and players.
         options: of the game, as items.
-        sampled: networks given by name sample their actions; False: they play the likeliest.
+        sampled: networks sample their actions, unless they were made to play the likeliest; False: they all play it.
         mirrored: each deal is played once with every line-up; False: deal i with line-up i modulo K.
         streams: of the players' random numbers, at least P; empty: 0, 1, ...
         keep_moves: keep the decisions.
@@ -141,7 +141,10 @@ class Games:
 
 def load_player(player: str | PolicyLike, game: Game, sampled: bool) -> Policy:
     """Return the policy of a name, or what was given as a policy. Raises ValueError."""
-    return load_cached(player, game, sampled).policy if isinstance(player, str) else as_policy(player, "players", game)
+    if isinstance(player, str):
+        return load_cached(player, game, sampled).policy
+    policy = as_policy(player, "players", game)
+    return policy if sampled else policy.likeliest()
 
 
 def portions(total: int, size: int) -> list[range]:

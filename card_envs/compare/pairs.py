@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.compare.contests import Contest, join, play_contest
+from card_envs.compare.contests import MODES, Contest, join, play_contest
 from card_envs.compare.estimates import Estimate, as_json, margin, share, span
 from card_envs.engine._buffers import check_game, seed_number
 from card_envs.game import Game
@@ -34,6 +34,8 @@ class PairResult:
         decisions: of (first, second).
         counts_wins: whether margins count episodes won, not points: in a solitaire, and under the option
             `reward="win"`.
+        sampled: whether (first, second) drew its moves from the probabilities of a network; False: it played the
+            likeliest; None: it has no such choice.
     """
 
     margins: NDArray[np.float64]
@@ -42,6 +44,7 @@ class PairResult:
     seconds_per_move: tuple[float, float]
     decisions: tuple[int, int]
     counts_wins: bool = False
+    sampled: tuple[bool | None, bool | None] = (None, None)
 
     @property
     def margin_per_episode(self) -> Estimate:
@@ -59,10 +62,11 @@ class PairResult:
         return share(self.win_shares)
 
     def in_words(self) -> str:
-        """Return wins and points as text."""
+        """Return wins and points as text, and how the first policy chose its moves if it is a network."""
         won, more = self.win_share, self.margin_per_episode
         unit = "wins more" if self.counts_wins else "points"
-        return f"{won.mean:.3f} ({span(won, '.3f')}) of the wins, {more.mean:+z.3g} ({span(more, '+z.3g')}) {unit}"
+        figures = f"{won.mean:.3f} ({span(won, '.3f')}) of the wins, {more.mean:+z.3g} ({span(more, '+z.3g')}) {unit}"
+        return figures if self.sampled[0] is None else f"{figures}, {MODES[self.sampled[0]]}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the figures for JSON; infinite bounds become None."""
@@ -74,6 +78,7 @@ class PairResult:
             "margin_per_deal": as_json(self.margin_per_deal),
             "microseconds_per_move": [round(1e6 * seconds, 3) for seconds in self.seconds_per_move],
             "decisions": list(self.decisions),
+            **({} if self.sampled == (None, None) else {"sampled": list(self.sampled)}),
         }
 
 
@@ -85,6 +90,7 @@ def play_pairs(
     seed: int = 0,
     *,
     options: dict[str, Any] | None = None,
+    sampled: bool = True,
     progress: Callable[[int], object] | None = None,
 ) -> PairResult:
     """Play mirrored pairs of episodes. Results are reproducible for a seed.
@@ -98,6 +104,8 @@ def play_pairs(
         pairs: N, the number of deals (each is played twice).
         seed: of deals and policies.
         options: of the game; rewards are in points by default.
+        sampled: networks draw their moves from their probabilities, unless they were made to play the likeliest, as
+            one of action values is; False: all networks play their likeliest. Other players are not affected.
         progress: called with the number of pairs finished since the last call.
 
     Raises:
@@ -107,10 +115,12 @@ def play_pairs(
         UserWarning: a policy was trained under other options.
     """
     check_game(game)
-    policies = to_policy(first, game, "first"), to_policy(second, game, "second")
+    policies = to_policy(first, game, "first", sampled), to_policy(second, game, "second", sampled)
     for policy in policies:
         warn_if_unlike_training(policy, game, options or {})
-    contest = Contest(game, policies, seed_number(seed), tuple((options or {}).items()))
+    # What was given by name is loaded again for each portion: a class of the user's may keep state.
+    players = tuple(given if isinstance(given, str) else one for given, one in zip((first, second), policies))
+    contest = Contest(game, players, seed_number(seed), tuple((options or {}).items()), sampled)
     parts = []
     for part in play_contest(contest, pairs):
         parts.append(part)
@@ -124,4 +134,5 @@ def play_pairs(
         wins = (margins + 1) / 2
     seconds = (part.seconds_per_move[0], part.seconds_per_move[1])
     decisions = (int(part.decisions[0]), int(part.decisions[1]))
-    return PairResult(margins, wins, contest.deals_per_episode, seconds, decisions, counts_wins)
+    modes = (policies[0].sampled, policies[1].sampled)
+    return PairResult(margins, wins, contest.deals_per_episode, seconds, decisions, counts_wins, modes)

@@ -16,6 +16,7 @@ from card_envs.compare._tallies import Tallied, tallied
 from card_envs.compare.contests import Contest, Part
 from card_envs.compare.estimates import Estimate, as_json, estimate, few_warning, margin, pairs_needed, share
 from card_envs.opponents._names import split_game
+from card_envs.options import to_python
 
 ANCHOR = "greedy"  # has rating 1000 if it takes part
 
@@ -26,6 +27,7 @@ class PolicyFigures:
 
     Attributes:
         name: as given.
+        sampled: as of `Policy`: whether a network drew its moves; None: it isn't one.
         rating: with two sides; points on an Elo scale.
         win_share: of the episodes.
         margin_per_episode: with two sides; points.
@@ -37,6 +39,7 @@ class PolicyFigures:
     """
 
     name: str
+    sampled: bool | None = None
     rating: Estimate | None = None
     win_share: Estimate
     margin_per_episode: Estimate | None = None
@@ -131,7 +134,7 @@ class Standings:
         return {
             "game": contest.game.name,
             "version": contest.game.version,
-            "options": dict(contest.options),
+            "options": to_python(dict(contest.options)),
             "seed": contest.seed,
             "sampled": contest.sampled,
             "partner": contest.partner or None,
@@ -191,6 +194,7 @@ def _policies(contest: Contest, part: Part, solved: Sequence[Solved] | None) -> 
     return [
         PolicyFigures(
             name=name,
+            sampled=contest.modes[i],
             **strength[i],
             microseconds_per_move=round(1e6 * seconds[i], 3),
             decisions=int(part.decisions[i]),

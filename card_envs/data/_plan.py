@@ -23,6 +23,7 @@ from card_envs.game import Game, Int8s, Int64s, layout_digest, legal, observe, p
 from card_envs.games import get_game
 from card_envs.opponents.policy import Policy
 from card_envs.opponents.scripted import ScriptedPolicy
+from card_envs.options import to_python
 
 MOST_GAMES = 1 << 32
 ROWS_AT_ONCE = 1 << 16
@@ -131,7 +132,8 @@ class Plan:
 
     def as_dict(self) -> dict[str, Any]:
         """Return all that decides which rows come about, for JSON."""
-        found = asdict(self) | {"game": self.game.name, "version": self.game.version, "options": dict(self.options)}
+        found = asdict(self) | {"game": self.game.name, "version": self.game.version}
+        found |= {"options": to_python(dict(self.options))}
         return {
             **found,
             "players": list(self.players),

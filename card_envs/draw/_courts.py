@@ -33,11 +33,11 @@ def court(rank: str, suit: str) -> str:
     dress = DRESSES[suit]
     figure = {"K": _king, "Q": _queen, "J": _jack}[rank](dress, suit)
     x, y, width, height = FRAME
-    half = f'<g clip-path="url(#half)">{_robe(dress, suit)}{figure}{_small_pip(suit)}</g>'
+    half = f'<g clip-path="url(#half-{rank}{suit})">{_robe(dress, suit)}{figure}{_small_pip(suit)}</g>'
     return (
         # Slightly narrower than drawn, to keep clear of the indices.
         '<g transform="translate(4 0) scale(.92 1)">'
-        f'<clipPath id="half"><path d="{HALF}"/></clipPath>'
+        f'<clipPath id="half-{rank}{suit}"><path d="{HALF}"/></clipPath>'
         f'<rect x="{x}" y="{y}" width="{width}" height="{height}" fill="{CREAM}"/>'
         f'{half}<g transform="rotate(180 50 70)">{half}</g>'
         f'<path d="M25 80 75 60" stroke="{GOLD}" stroke-width="5"/>'

@@ -93,9 +93,10 @@ def back(pack: int = 0) -> str:
     )
     return (
         _sheet(PAPER)
-        + '<clipPath id="net"><rect x="12" y="12" width="76" height="116" rx="3"/></clipPath>'
+        + f'<clipPath id="net-{pack % 2}"><rect x="12" y="12" width="76" height="116" rx="3"/></clipPath>'
         + f'<rect x="7" y="7" width="86" height="126" rx="4" fill="{ground}"/>'
-        + f'<path clip-path="url(#net)" fill="none" stroke="{line}" stroke-opacity=".55" stroke-width="1.3" d="{net}"/>'
+        + f'<path clip-path="url(#net-{pack % 2})" fill="none" stroke="{line}" stroke-opacity=".55" '
+        + f'stroke-width="1.3" d="{net}"/>'
         + f'<rect x="10.5" y="10.5" width="79" height="119" rx="3" fill="none" stroke="{line}" stroke-width="1.4"/>'
         + f'<circle cx="50" cy="70" r="27" fill="{ground}" stroke="{line}" stroke-width="1.6"/>'
         + f'<circle cx="50" cy="70" r="23.5" fill="none" stroke="{line}" stroke-width=".8"/>'

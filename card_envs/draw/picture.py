@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from html import escape
@@ -22,6 +24,8 @@ MARGIN = 20
 # Offsets between the cards of a fan, if there is space, at which rank and suit of each are visible.
 ACROSS, DOWN = 26, 48
 PENS = {"light": 10, "bold": 14}  # relative to a capital 100 high
+# An id, where it is given or referred to; one pattern for all three would take four times as long.
+NAMED = [re.compile(pattern) for pattern in (r' id="[^"]+', r'href="#[^"]+', r"url\(#[^)]+")]
 
 
 class Picture:
@@ -146,7 +150,11 @@ class Picture:
         self._parts.append(svg)
 
     def define(self, name: str, svg: str) -> None:
-        """Define a group that `<use href="#name"/>` inserts."""
+        """Define a group that `<use href="#name"/>` inserts.
+
+        In the document, this and every other id ends with a digest of it: two pictures on one page share ids only if
+        they are the same.
+        """
         self._defined[name] = svg
 
     def svg(self) -> str:
@@ -154,7 +162,7 @@ class Picture:
         groups = "".join(f'<g id="{name}">{shapes}</g>' for name, shapes in self._defined.items())
         moves = escape(json.dumps(self.moves, separators=(",", ":")))
         home = f' data-home="{escape(self.home)}"' if self.home else ""
-        return (
+        drawing = (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height}" width="{self.width}" '
             f'height="{self.height}" style="max-width:100%;height:auto" role="group" aria-label="{escape(self.title)}" '
             f'data-moves="{moves}"{home}>'
@@ -163,6 +171,10 @@ class Picture:
             f'<rect width="{self.width}" height="{self.height}" rx="22" fill="url(#felt)"/>'
             f"{''.join(self._parts)}</svg>\n"
         )
+        ending = f"-{zlib.crc32(drawing.encode()):08x}"
+        for pattern in NAMED:
+            drawing = pattern.sub(lambda name: name[0] + ending, drawing)
+        return drawing
 
     def _use(self, name: str, shapes: str, x: float, y: float, size: float, turn: float, label: str) -> None:
         self._defined[name] = shapes

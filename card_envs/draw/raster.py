@@ -21,6 +21,7 @@ ROUGH = 8  # times smaller, to find out where something is
 NAMESPACE = "http://www.w3.org/2000/svg"
 DEFINITIONS = f"{{{NAMESPACE}}}defs"
 REFERENCE = re.compile(r"#([\w-]+)")
+DIGEST = re.compile(r'-[0-9a-f]{8}(?=["\)])')  # at the end of every id of a drawing
 ElementTree.register_namespace("", NAMESPACE)
 GROUND = "#12211a"  # background behind the table's round corners
 
@@ -73,7 +74,7 @@ class _Layers:
         """Return a document as a PIL image, RGB."""
         from PIL import Image
 
-        root = ElementTree.fromstring(svg)
+        root = ElementTree.fromstring(DIGEST.sub("", svg))  # of the document: parts of others have the same names
         parts = [part for part in root if part.tag != DEFINITIONS]
         known = {one.get("id"): ElementTree.tostring(one, "unicode") for one in root.iterfind(f"{DEFINITIONS}/*")}
         box = [float(number) for number in root.get("viewBox", "").split()]

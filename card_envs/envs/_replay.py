@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
 from card_envs._files import short_repr
 from card_envs.engine._buffers import check_int
 from card_envs.envs.aec import CardEnv, env_with
+from card_envs.episode import read_episode
+from card_envs.game import Game
 from card_envs.games import get_game
 from card_envs.record import GameRecord
 
@@ -17,32 +17,22 @@ def replay(record: GameRecord, num_moves: int | None = None) -> CardEnv:
     Raises:
         ValueError: not a record, another version of the rules, or options, a deal or a move that do not fit the game.
     """
-    if not isinstance(record, GameRecord):
-        raise ValueError(f"record: expected a GameRecord, as GameRecord.load(path) reads it, got {short_repr(record)}")
+    game = game_of(record)
     if num_moves is not None:
         num_moves = check_int(num_moves, 0, None, "num_moves")
-    game = get_game(record.game)
-    if game.version != record.version:
-        raise ValueError(f"record of {game.name} version {record.version}; these are the rules of {game.version}")
+    _, actions = read_episode(record, game, num_moves, seed=0)
     env = env_with(game, record.options)
     env.reset(seed=0, options={"deal": record.deal})
-    for _ in play_moves(env, record.moves[:num_moves]):
-        pass
+    for action in actions:
+        env.step(action)
     return env
 
 
-def play_moves(env: CardEnv, moves: Iterable[str]) -> Iterator[int]:
-    """Play moves in an environment, and yield each as an action before it is played.
-
-    Raises:
-        ValueError: a move that is not legal.
-    """
-    for number, move in enumerate(moves):
-        action = env.parse_move(move)
-        if move not in env.legal_moves():
-            raise ValueError(f"move {number}: {move} is illegal; legal: {', '.join(env.legal_moves())}")
-        yield action
-        env.step(action)
+def game_of(record: GameRecord) -> Game:
+    """Return the game of a record. Raises ValueError if it is not a record, or the game is unknown."""
+    if not isinstance(record, GameRecord):
+        raise ValueError(f"record: expected a GameRecord, as GameRecord.load(path) reads it, got {short_repr(record)}")
+    return get_game(record.game)
 
 
 def verify(record: GameRecord) -> None:

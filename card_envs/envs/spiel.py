@@ -36,6 +36,7 @@ from card_envs.engine.table import Table
 from card_envs.game import Game, Int8s, Pack
 from card_envs.games import GAMES
 from card_envs.opponents.policy import Decisions, Opponent, Policy, spawn
+from card_envs.options import to_python
 
 LONGEST = 1 << 16  # moves of an episode; far more than any has
 PREFIX = "card_envs_"
@@ -263,7 +264,7 @@ class BotPolicy(Policy):
             make: creates the bot for the OpenSpiel game.
             options: of the game.
         """
-        self.spiel = pyspiel.load_game(PREFIX + game.name, {"options": json.dumps(options)})
+        self.spiel = pyspiel.load_game(PREFIX + game.name, {"options": json.dumps(to_python(options))})
         self.bot = make(self.spiel)
         self._made_by = game, make, options
 

@@ -119,7 +119,8 @@ def parse(text: str, game: Game, sampled: bool = True, load: Load = load_network
         inside, outside = (parse(part, game, sampled, load) for part in phased.groups()[1:])
         return PhasedPolicy(actions, inside, outside, phased[1])
     if ":" in short and not {"/", os.sep} & set(short):
-        return _users_own(text, short, game).named(short)
+        own = _users_own(text, short, game).named(short)
+        return own if sampled else own.likeliest()
     if short not in opponent_names(game):
         raise _unknown(text, [f"{game.name}/{name}" for name in opponent_names(game)])
     if short in game.presets:

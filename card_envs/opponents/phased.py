@@ -40,6 +40,8 @@ class PhasedPolicy(Policy):
         self.inside = as_policy(inside, "inside")
         self.outside = as_policy(outside, "outside")
         self.phase = phase
+        of_networks = [part.sampled for part in (self.inside, self.outside) if part.sampled is not None]
+        self.sampled = any(of_networks) if of_networks else None
 
     @property
     def default_name(self) -> str:
@@ -85,6 +87,11 @@ class PhasedPolicy(Policy):
     def within(self, seconds: float, threads: int = 1) -> PhasedPolicy:
         """Return the policy with a limit on the time of both per decision, and memories of their own."""
         inside, outside = (policy.within(seconds, threads) for policy in (self.inside, self.outside))
+        return PhasedPolicy(self.actions, inside, outside, self.phase).named(self.name)
+
+    def likeliest(self) -> PhasedPolicy:
+        """Return the policy with the likeliest moves of both; see `Policy`."""
+        inside, outside = self.inside.likeliest(), self.outside.likeliest()
         return PhasedPolicy(self.actions, inside, outside, self.phase).named(self.name)
 
     def reset(self) -> None:

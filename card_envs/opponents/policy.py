@@ -153,9 +153,14 @@ class Policy:
 
     Wherever this package takes a policy, an object with `act` or a function of (decisions, rng) does as well: see
     `as_policy`.
+
+    Attributes:
+        sampled: whether it draws its moves from the probabilities of a network; False: it plays the likeliest; None:
+            there is no such choice, as in scripted players and searches.
     """
 
     given_name = ""
+    sampled: bool | None = None
 
     def act(self, decisions: Decisions, rng: np.random.Generator) -> Int64s:
         """Return int64 [n], one action for each decision, legal under `decisions.mask`.
@@ -189,6 +194,13 @@ class Policy:
         Args:
             seconds: for each decision, approximately; `math.inf`: no limit but that of the policy.
             threads: to use at most.
+        """
+        return self
+
+    def likeliest(self) -> Policy:
+        """Return a policy that plays the likeliest moves: itself, unless it draws from the probabilities of a network.
+
+        Nothing is copied but the settings.
         """
         return self
 

@@ -82,7 +82,9 @@ def review_policies(
     if not reviews:
         console.print(NONE_JUDGED)
         return {}, stopped
-    title = f"{game.title}: {number} decisions of each from {games} games against itself, judged by {by}"
+    fewest, most = (bound(map(len, work.values())) for bound in (min, max))
+    judged = f"{fewest} decisions" if fewest == most else f"{fewest} to {most} decisions"
+    title = f"{game.title}: {judged} of each from {games} games against itself, judged by {by}"
     title += ", stopped before all were judged" if stopped else ""
     console.print(sheet_of(title, reviews, by_seat=False))
     for name, review in reviews.items():

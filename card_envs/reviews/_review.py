@@ -16,8 +16,8 @@ from card_envs.compare._spread import THIS_PROCESS, Executor
 from card_envs.compare.estimates import FEW, estimate
 from card_envs.compare.games import GamePlan, play_games, portions
 from card_envs.engine._buffers import check_int
-from card_envs.envs._replay import play_moves, replay
-from card_envs.episode import Episode
+from card_envs.envs._replay import game_of
+from card_envs.episode import Episode, read_episode
 from card_envs.game import Game, Int64s, State
 from card_envs.opponents._about import warn_if_unlike_training
 from card_envs.opponents._names import load_cached
@@ -293,14 +293,14 @@ def record_decisions(record: GameRecord, seat: int | None = None) -> tuple[Game,
     Raises:
         ValueError: the record does not fit, or the game has no such seat.
     """
-    env = replay(record, 0)
-    game = env.game
+    game = game_of(record)
     if seat is not None:
         check_int(seat, 0, game.rules.NUM_SEATS - 1, "seat")
+    episode, actions = read_episode(record, game, seed=0)
     made = (
-        (number, env.states[0].copy(), action)
-        for number, action in enumerate(play_moves(env, record.moves))
-        if seat in (None, int(env.states[0]["seat"]))
+        (number, state, action)
+        for number, (state, action) in enumerate(zip(episode.states_before(actions), actions, strict=True))
+        if seat in (None, int(state["seat"]))
     )
     return game, _decided(game, 0, len(record.moves), made)
 
@@ -327,12 +327,12 @@ def review(record: GameRecord, by: str = JUDGE, seat: int | None = None, seed: i
 def sample_decisions(opponent: Opponent, number: int, games: int, options: dict[str, Any], seed: int = 0) -> Decided:
     """Return a sample of the decisions with a choice that a policy makes in games against itself.
 
-    All games are played to the end. Each gives the same number of decisions, or all that it has, and each of these
-    stands for as many as the game has for each that was taken.
+    All games are played to the end. Each gives the same number of decisions, or all that it has; the others then give
+    more. Each decision stands for as many as its game has for each that was taken.
 
     Args:
         opponent: plays in all seats.
-        number: of decisions, at least one for each game.
+        number: of decisions, at least one for each game; fewer if the games have fewer.
         games: whose deals are those of tables 0, 1, … of the seed, the same for every policy.
         options: of the game.
         seed: of deals and policy.
@@ -340,15 +340,27 @@ def sample_decisions(opponent: Opponent, number: int, games: int, options: dict[
     game = opponent.game
     plan = GamePlan.of_self_play(game, opponent, seed, options, keep_moves=True)
     played = play_games(plan, np.arange(games))
-    rng, found = np.random.default_rng([seed, 1]), []
+    of_games = []
     for i in range(games):
         actions, episode = played.actions_of(i), Episode(game, game.validated(options), seed=seed, number=i)
         made = zip(range(len(actions)), episode.states_before(actions), actions)
-        own = with_choice(game, _decided(game, i, len(actions), made))
-        there, wanted = len(own.action), number // games + (i < number % games)
-        rows = np.sort(rng.choice(there, min(wanted, there), replace=False))
-        found.append(own.at(rows)._replace(weight=np.full(len(rows), there / max(1, len(rows)))))
-    return Decided(*map(np.concatenate, zip(*found)))
+        of_games.append(with_choice(game, _decided(game, i, len(actions), made)))
+    sizes = np.array([len(decided.action) for decided in of_games])
+    rng, samples = np.random.default_rng([seed, 1]), []
+    for decided, size, share in zip(of_games, sizes, divide_evenly(number, sizes)):
+        rows = np.sort(rng.choice(size, share, replace=False))
+        samples.append(decided.at(rows)._replace(weight=np.full(share, size / max(1, share))))
+    return Decided(*map(np.concatenate, zip(*samples)))
+
+
+def divide_evenly(number: int, sizes: Int64s) -> Int64s:
+    """Divide a number into shares as equal as these sizes, which no share exceeds, allow; the first ones get more."""
+    shares = np.zeros_like(sizes)
+    while (left := min(number, sizes.sum()) - shares.sum()) > 0:
+        open_ones = np.flatnonzero(shares < sizes)
+        shares[open_ones[:left]] += max(1, left // len(open_ones))
+        shares = np.minimum(shares, sizes)
+    return shares
 
 
 def review_task(
@@ -372,7 +384,7 @@ def review_policy(
 
     Args:
         opponent: the policy.
-        number: of decisions with more than one legal move.
+        number: of decisions with more than one legal move; fewer if the games have fewer.
         by: name of the opponent that judges; it must search.
         options: of the game.
         seed: of deals, policy and worlds.

@@ -8,17 +8,15 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
-from pydantic import ValidationError
-
 from card_envs._files import finite
 from card_envs.draw import draw
-from card_envs.episode import episode_of
+from card_envs.episode import read_episode
 from card_envs.game import Game
 from card_envs.opponents._about import about, measured
 from card_envs.opponents._levels import levels
 from card_envs.opponents.policy import Opponent, PolicyError
 from card_envs.options import adapter
-from card_envs.record import GameRecord
+from card_envs.record import parse_record
 from card_envs.reviews import MoveJudge
 from card_envs.reviews._judge import searches_of
 from card_envs.serve import _messages as messages
@@ -133,25 +131,17 @@ class Advisers:
 
     async def replay(self, asked: messages.ReplayRequest) -> Position:
         def work() -> Position:
-            record = GameRecord.model_validate(asked.record)
+            record = parse_record(asked.record, "record")
             game = self.opponents.game(record.game)
-            sitting = Sitting(episode_of(record, game))
             _seat_of(game, asked.seat)
-            for number, move in enumerate(record.moves[: asked.at]):
-                if sitting.over:
-                    raise ValueError(f"record: moves.{number}: the game is over before it")
-                try:
-                    sitting.play(sitting.action(move))
-                except ValueError as error:
-                    raise ValueError(f"record: moves.{number}: {error}") from None
+            episode, actions = read_episode(record, game, asked.at)
+            sitting = Sitting(episode)
+            for action in actions:
+                sitting.play(action)
             return position(sitting, asked.seat, [None] * game.rules.NUM_SEATS, asked.since)
 
         try:
             return await self.quick.run(work)
-        except ValidationError as error:
-            first = error.errors()[0]
-            field = ".".join(map(str, ("record", *first["loc"])))
-            raise Problem("bad_request", f"{field}: {first['msg']}", field) from None
         except ValueError as error:
             raise wrong("bad_request", error) from None
 

@@ -117,12 +117,9 @@ def permit_open_files() -> None:
 
 def http_server(seats: Seats, names: Sequence[str], origins: Sequence[str] = (), root_path: str = "") -> uvicorn.Server:
     """Return a server to run; the arguments are those of `serve_http`."""
-    try:
-        import uvicorn
+    import uvicorn
 
-        from card_envs.serve.app import make_app
-    except ImportError as error:
-        raise ValueError(f"serve: {error.name} is missing: pip install 'card_envs[serve]'") from None
+    from card_envs.serve.app import make_app
 
     class Server(uvicorn.Server):
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

@@ -189,14 +189,11 @@ TOOLS = {
 
 
 def serve_mcp(tables: ModelTables, source: BinaryIO, target: BinaryIO) -> None:
-    """Serve until the input ends, or the output is closed. Raises ValueError if the package mcp is missing."""
-    try:
-        import anyio
-        from mcp import types
-        from mcp.server.lowlevel import Server
-        from mcp.server.stdio import stdio_server
-    except ImportError:
-        raise ValueError("this needs the package mcp: pip install 'card_envs[mcp]'") from None
+    """Serve until the input ends, or the output is closed."""
+    import anyio
+    from mcp import types
+    from mcp.server.lowlevel import Server
+    from mcp.server.stdio import stdio_server
 
     async def list_tools(context: Any, asked: Any) -> types.ListToolsResult:
         return types.ListToolsResult(

@@ -253,7 +253,9 @@ class OneGame(Reply):
     ends: dict[str, str] = Field(
         description="reasons of an end in words; {score} stands for the seat's; empty: none needed"
     )
-    questions: list[tuple[str, list[str]]]
+    questions: list[tuple[str, list[str]]] = Field(
+        description="that go by the legal moves alone: a position's own `question` says more"
+    )
     margin_unit: str
     words: dict[str, str] = Field(description="of moves by their text, where they say more: orders, `bid 3 tricks`")
     legend: list[tuple[str, str]]
@@ -348,6 +350,8 @@ class Position(Reply):
     moves: list[Played]
     your_turn: bool
     view: dict[str, Any]
+    question: str = Field(description="what the seat is asked; empty: it is not to move")
+    move_notes: dict[str, str] = Field(description="what legal moves come to here, by their text: `together 4`")
     outcome: Outcome
     can_undo: bool
     problem: str | None

@@ -19,7 +19,7 @@ def position(
     problem: str | None = None,
 ) -> Position:
     """Return what a seat may see of a game, with the moves from number `since` on."""
-    number = len(sitting.moves)
+    number, view = len(sitting.moves), sitting.view(seat)
     return Position(
         game=sitting.game.name,
         seat=seat,
@@ -27,7 +27,9 @@ def position(
         turn=number,
         moves=_played(sitting.moves[number if since is None else since :]),
         your_turn=sitting.seat == seat,
-        view=sitting.view(seat),
+        view=view,
+        question=sitting.game.question(view),
+        move_notes=sitting.game.move_notes(view),
         outcome=Outcome(**sitting.outcome()),
         can_undo=can_undo,
         problem=problem,

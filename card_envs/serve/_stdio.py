@@ -162,7 +162,9 @@ def streams() -> tuple[BinaryIO, BinaryIO]:
 def _set_aside(name: str, stream: TextIO | None, mode: Literal["rb", "wb"]) -> BinaryIO:
     """Return a standard stream under a descriptor of its own, which children do not inherit."""
     try:
-        descriptor = stream.fileno()  # type: ignore[union-attr]
+        if stream is None or stream.name == os.devnull:  # by which `prepare_streams` replaces a closed one
+            raise ValueError
+        descriptor = stream.fileno()
         own = os.dup(descriptor)
     except (AttributeError, OSError, ValueError):
         raise ValueError(f"serve: {name} is closed; expected the pipes of a parent process") from None

@@ -20,12 +20,13 @@ from card_envs._narration import (
     legend_text,
     lines_of,
     moves_text,
+    question_text,
     result_text,
     seat_names,
     told,
 )
 from card_envs.engine._buffers import new_seed
-from card_envs.episode import Episode, episode_of
+from card_envs.episode import Episode, read_episode
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.policy import Opponent, hide_seed, spawn
@@ -136,15 +137,15 @@ def _resumed(
     if record.outcome.get("over"):
         raise ValueError(f"{file}: this game is over; `watch --replay {file}` shows it")
     # Later deals must differ each time.
-    sitting = Sitting(episode_of(record, game, int(rng.integers(0, 1 << 64, dtype=np.uint64))))
-    first_shown = max(0, len(record.moves) - SHOWN_AGAIN)
-    for number, move in enumerate(record.moves):
-        try:
-            if number == first_shown:
-                sitting.names = names
-            sitting.play(sitting.action(move))
-        except ValueError as error:
-            raise ValueError(f"{file}: move {number}: {error}") from None
+    try:
+        episode, actions = read_episode(record, game, key=int(rng.integers(0, 1 << 64, dtype=np.uint64)))
+    except ValueError as error:
+        raise ValueError(f"{file}: {error}") from None
+    sitting = Sitting(episode)
+    for number, action in enumerate(actions):
+        if number == max(0, len(actions) - SHOWN_AGAIN):
+            sitting.names = names
+        sitting.play(action)
     return sitting.episode, sitting.events
 
 
@@ -198,7 +199,8 @@ class PersonsTable:
     def _decide(self) -> bool:
         """Show the moves, and read lines until one changes the position; return False if the person leaves."""
         moves = self.sitting.legal_moves()
-        self.show(moves_text(moves), symbols=False)  # letters, as typed
+        asked = f"{question_text(self.game, self.sitting.view(self.seat))}\n{moves_text(moves)}"
+        self.show(asked, symbols=False)  # letters, as typed
         prompt = f"your move (Enter: {moves[0]})> " if len(moves) == 1 else "your move> "
         while True:
             line = ask(prompt, self.console)
@@ -211,7 +213,7 @@ class PersonsTable:
                     return True
                 self.say("There is no move of yours to take back.")
             elif command == "help":
-                self.show(HELP + legend_text(self.game) + moves_text(moves), symbols=False)
+                self.show(HELP + legend_text(self.game) + asked, symbols=False)
             elif command == "rules":
                 self._rules()
             elif command == "hint":

@@ -15,7 +15,7 @@ from card_envs._files import check_output
 from card_envs._narration import WIDTH, Event, lines_of, result_text, told
 from card_envs.engine._buffers import new_seed
 from card_envs.envs._replay import verify
-from card_envs.episode import Episode, episode_of
+from card_envs.episode import Episode, read_episode
 from card_envs.game import Game
 from card_envs.games import get_game
 from card_envs.opponents.policy import hide_seed
@@ -74,10 +74,10 @@ def watch_game(
     Raises:
         ValueError: a wrong seat, opponent, option or folder.
     """
+    screen.check()
+    check_output(record)
     players = load_opponents(game, opponents, game.rules.NUM_SEATS)
     check_seat(game, seat)
-    check_output(record)
-    screen.check()
     rng = hide_seed(np.random.default_rng(seed))
     episode = Episode(game, game.validated(options), seed=new_seed() if seed is None else seed)
     names = [f"seat {number} ({player.name})" for number, player in enumerate(players)]
@@ -102,17 +102,18 @@ def watch_record(file: Path, game: Game | None, seat: int | None, screen: Screen
     Raises:
         ValueError: not a record, or of another game or version; its moves do not lead to its outcome; or a wrong seat.
     """
+    screen.check()
     record = GameRecord.load(file)
     if game is not None and record.game != game.name:
         raise ValueError(f"{file}: a record of {record.game}, not of {game.name}")
     verify(record)
-    screen.check()
     game = get_game(record.game)
     check_seat(game, seat)
     names = [f"seat {number}" for number in range(game.rules.NUM_SEATS)]
-    sitting = Sitting(episode_of(record, game), names=names)
-    play = (sitting.play(sitting.action(move)) for move in record.moves)
-    show(Showing(sitting, seat, play, len(record.moves)), screen)
+    episode, actions = read_episode(record, game)
+    sitting = Sitting(episode, names=names)
+    play = (sitting.play(action) for action in actions)
+    show(Showing(sitting, seat, play, len(actions)), screen)
 
 
 class Showing(NamedTuple):

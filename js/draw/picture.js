@@ -21,6 +21,13 @@ const GAP = 26; // between letters
 const SPACE = 48;
 const ESCAPES = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;" };
 
+const NAMED = /(?: id="|href="#|url\(#)[^")]+/g; // an id, where it is given or referred to
+const TABLE = Int32Array.from({ length: 256 }, (_, byte) => { // of CRC-32, by byte
+  let sum = byte;
+  for (let bit = 0; bit < 8; bit += 1) sum = sum & 1 ? (sum >>> 1) ^ 0xedb88320 : sum >>> 1;
+  return sum;
+});
+
 const escape = (text) => text.replace(/[&<>"']/g, (letter) => ESCAPES[letter]);
 
 /** Return the name of a card for screen readers: "7 of spades". */
@@ -87,6 +94,13 @@ export const textWidth = (text, height) => (stroke(text)[0] * height) / 100;
 
 /** Return the offset between cards of a fan that fits into `room`; at most `step`. */
 export const fanStep = (number, step, room, card) => (number > 1 ? Math.min(step, (room - card) / (number - 1)) : step);
+
+/** The CRC-32 of a text in UTF-8, as eight hexadecimal digits. */
+function digest(text) {
+  let sum = -1;
+  for (const byte of new TextEncoder().encode(text)) sum = TABLE[(sum ^ byte) & 255] ^ (sum >>> 8);
+  return (~sum >>> 0).toString(16).padStart(8, "0");
+}
 
 /** A felt table of size `width` x `height`; a card is 100 x 140. */
 export class Picture {
@@ -191,20 +205,21 @@ export class Picture {
     this.#parts.push(text);
   }
 
-  /** Return the document. */
+  /** Return the document; its ids end with a digest of it: no other drawing on a page has them. */
   svg() {
     const { title, width, height, home } = this;
     const groups = [...this.#defined].map(([name, group]) => `<g id="${name}">${group}</g>`).join("");
     // Not JSON.stringify of an object: moves such as "7" would come first.
     const moves = this.moves.map(([move, places]) => `${JSON.stringify(move)}:${JSON.stringify(places)}`);
-    return (
+    const drawing =
       `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" ` +
       `height="${height}" style="max-width:100%;height:auto" role="group" aria-label="${escape(title)}" ` +
       `data-moves="${escape(`{${moves}}`)}"${home && ` data-home="${escape(home)}"`}>` +
       `<defs><radialGradient id="felt" cx="50%" cy="42%" r="75%"><stop offset="0" stop-color="${FELT}"/>` +
       `<stop offset="1" stop-color="#0f4a35"/></radialGradient>${groups}</defs>` +
-      `<rect width="${width}" height="${height}" rx="22" fill="url(#felt)"/>${this.#parts.join("")}</svg>\n`
-    );
+      `<rect width="${width}" height="${height}" rx="22" fill="url(#felt)"/>${this.#parts.join("")}</svg>\n`;
+    const end = `-${digest(drawing)}`;
+    return drawing.replace(NAMED, (name) => name + end);
   }
 
   #use(name, group, x, y, size, told) {

@@ -24,6 +24,29 @@ function cardTexts(state, cards) {
   return codes.sort((a, b) => a - b).map((code) => CARDS[code]);
 }
 
+/** Return what the partner of a view's seat bid; undefined if it has not bid yet. */
+const partnersBid = ({ seat, dealer, bids }) => bids[(seat + 5 - dealer) % 4];
+
+/** Return what a bid is added to, once the partner has bid (BA-7). */
+export function question(view) {
+  const partners = partnersBid(view);
+  if (partners === undefined || view.bids.length === 4) return "";
+  if (partners === "board") return "Your partner bid board: your team must take every trick. What do you bid?";
+  if (partners === "pass") return "Your partner passed. How many tricks do you bid?";
+  return `Your partner bid ${partners}. How many tricks do you add?`;
+}
+
+/** Return the team's contract by each legal bid, once the partner has bid (BA-7). */
+export function moveNotes(view) {
+  const partners = partnersBid(view);
+  if (partners === undefined || view.bids.length === 4) return {};
+  return Object.fromEntries(view.legal.map((bid) => {
+    const contract = BIDS.indexOf(bid) + BIDS.indexOf(partners);
+    const together = `together ${contract}${contract > view.size ? ", too many" : ""}`;
+    return [bid, [bid, partners].includes("board") ? "every trick" : together];
+  }));
+}
+
 /** Return the packs of {dealer: 0, size: 7, packs: [[54 cards], …]}; only `packs` is required. */
 export function parseDeal(state, deal) {
   const example = '{"dealer": 0, "packs": [[54 cards in dealing order], …]}';

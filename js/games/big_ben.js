@@ -26,6 +26,10 @@ export const RUNS = SPANS.split(" ").map((span) => {
 });
 
 const SORTED_PACK = range(52).flatMap((code) => (RUNS.some(([base]) => base === CARDS[code]) ? [code] : [code, code]));
+
+/** Return what remains to do if no card can be moved. */
+export const question = ({ legal }) => (String(legal) === "deal" ? "No card can be moved: deal." : "");
+
 /** Return the pack of {pack: [92 cards in dealing order]}, in an array. */
 export function parseDeal(state, deal) {
   const { pack } = dealKeys(deal, ["pack"], `{"pack": [${PACK_SIZE} cards in dealing order]}`);

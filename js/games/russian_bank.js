@@ -20,6 +20,15 @@ export const SEAT_NAMES = ["you", "opponent"];
 
 const texts = (cards) => Array.from(cards, (card) => CARDS[card]);
 
+const FORCED = {
+  turn: "No card can be played: turn one of your hand.",
+  discard: "No card can be played: discard the one that you turned.",
+  end: "No card can be played: end your turn.",
+};
+
+/** Return what remains to do if no card can be played. */
+export const question = ({ legal }) => (legal.length === 1 && FORCED[legal[0]]) || "";
+
 /** Return the packs of {packs: [[52 cards], [52 cards]], starts: 0, later: [{…}, …]}; only `packs` is required. */
 export function parseDeal(state, deal) {
   const { later = [] } = gameKeys(deal, "deal", "starts", "later");

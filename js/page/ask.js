@@ -63,6 +63,8 @@ class Episode {
       moves: this.played.slice(since),
       your_turn: !this.over && this.table.seat === seat,
       view: this.table.view(seat),
+      question: this.table.question(seat),
+      move_notes: this.table.moveNotes(seat),
       outcome: { over: this.over, reason, scores },
       can_undo: false,
       problem: null,
@@ -289,10 +291,10 @@ if (globalThis.navigator?.serviceWorker) navigator.serviceWorker.register(new UR
 /**
  * Return the reply that a server would give, a position with a picture if the path asks for one.
  *
- * `signal` stops a player that thinks.
+ * What would be in the query may also stand behind a #. `signal` stops a player that thinks.
  */
 export async function ask(path, body, signal) {
-  const [place, text] = path.split("?");
+  const [place, text] = path.split(/[?#]/);
   const query = Object.fromEntries(new URLSearchParams(text));
   const [, kind, token, what] = place.split("/");
   const found = await REPLIES[what ?? kind](body, query, token, signal);

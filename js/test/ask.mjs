@@ -25,6 +25,7 @@ const moves = (position) => position.moves.map(({ seat, move }) => `${seat}${mov
 let token = await sit([null, "greedy"]);
 let position = await ask(`v1/seats/${token}?wait=0`);
 assert.equal(position.turn, 0);
+assert.deepEqual([position.question, position.move_notes], ["1 or 2?", { 1: "makes 1", 2: "makes 2" }]);
 assert.ok(position.your_turn && !position.can_undo && position.problem === null && !position.outcome.over);
 
 position = await ask(`v1/seats/${token}/moves`, { move: "1", turn: 0, wait: 10 });
@@ -43,7 +44,7 @@ assert.ok(!position.your_turn);
 await assert.rejects(ask(`v1/seats/${token}/moves`, { move: "2", turn: 3 }), /not your turn/);
 const seen = await ask(`v1/seats/${token}?at=2`);
 const judge = { game: "big_ben", opponent: "greedy", view: seen.view, move: "2" };
-assert.equal((await ask("v1/judge?at=2", judge)).best, "2");
+assert.equal((await ask("v1/judge#at=2", judge)).best, "2");
 await assert.rejects(ask(`v1/seats/${token}/undo`, { turn: 2 }), /gone on/);
 position = await ask(`v1/seats/${token}/undo`, {});
 assert.deepEqual([position.turn, position.view.sum, position.your_turn], [2, 3, true]);
@@ -52,11 +53,11 @@ await assert.rejects(ask(`v1/seats/${token}/undo`, { turn: 3 }), /gone on/);
 // What is asked about a position that was taken back is not answered about another one.
 position = await ask(`v1/seats/${token}/undo`, { turn: 2 });
 position = await ask(`v1/seats/${token}/moves`, { move: "2", turn: 0, wait: 10 });
-await assert.rejects(ask("v1/judge?at=2", judge), /gone on/);
+await assert.rejects(ask("v1/judge#at=2", judge), /gone on/);
 await assert.rejects(ask("v1/advise", judge), /gone on/);
 position = await ask(`v1/seats/${token}/undo`, { turn: 2 });
 position = await ask(`v1/seats/${token}/moves`, { move: "1", turn: 0, wait: 10 });
-assert.equal((await ask("v1/judge?at=2", judge)).best, "2");
+assert.equal((await ask("v1/judge#at=2", judge)).best, "2");
 
 ask = await reloaded();
 position = await ask(`v1/seats/${token}?wait=0`);

@@ -33,6 +33,14 @@ class Table {
     return { seat, sum: this.sum, legal: seat === this.seat ? this.legal() : [] };
   }
 
+  question(seat) {
+    return seat === this.seat && !this.needsDeal ? "1 or 2?" : "";
+  }
+
+  moveNotes(seat) {
+    return Object.fromEntries(this.view(seat).legal.map((move) => [move, `makes ${this.sum + Number(move)}`]));
+  }
+
   outcome() {
     const scores = [0, 1].map((seat) => Number(this.needsDeal && seat !== this.seat));
     return { reason: this.needsDeal ? "won" : "", scores };

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,59 @@ def test_curves(tmp_path: Path, more: list[str]) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
     wrong = CliRunner().invoke(plot.app, [str(tmp_path), "--out", str(picture)])
     assert wrong.exit_code == 2 and "no folder of a run" in wrong.output.replace("\n", " ")
+
+
+def draw_as_text(*runs: Path, out: Path) -> str:
+    """Return a picture of curves with the texts in it."""
+    plot.draw([*runs], out.with_suffix(".svg"))
+    return out.with_suffix(".svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("more", "start"),
+    [
+        ([], "untrained: it begins with greedy's own moves"),
+        (["sampled=true"], "untrained: greedy's moves have a bonus"),
+        (["warm_start=back_alley/small", "hidden=[128,64]"], "untrained: it begins as back_alley/small"),
+        (["baseline_bonus=0"], ""),
+    ],
+)
+def test_a_curve_says_where_it_begins(tmp_path: Path, more: list[str], start: str) -> None:
+    """A curve that begins at its top looks as if training broke something; its points have intervals."""
+    own = {setting.partition("=")[0] for setting in ("quick_pairs", *more)}
+    settings = [*(setting for setting in TINY if setting.partition("=")[0] not in own), *more]
+    arguments = ["--config", str(QUICKSTART), f"runs={tmp_path}", "name=tiny", *settings, "quick_pairs=50"]
+    result = CliRunner().invoke(train.app, arguments)
+    assert result.exit_code == 0, result.output
+    first, *others = [line for line in result.output.splitlines() if re.match(r" *[\d,]+ decisions .* greedy", line)]
+    assert first.split()[0] == "0" and first.endswith(start or "░") and others
+    assert not any("untrained" in line for line in others)
+    log = [entry for entry in RunFolder(tmp_path / "tiny").read_log() if "win_share_greedy" in entry]
+    for line, entry in zip([first, *others], log, strict=True):
+        for name in ("win_share_trivial", "win_share_greedy", "margin_trivial", "margin_greedy"):
+            low, high = (entry[f"{name}{end}"] for end in ("_low", "_high"))
+            alike = name == "margin_greedy" and entry[name] == 0  # all pairs, so nothing is known of others
+            assert (low is high is None) if alike else low <= entry[name] <= high
+        share, low, high = (entry[f"win_share_greedy{end}"] for end in ("", "_low", "_high"))
+        assert f"greedy {share:.2f} ±{max(high - share, share - low):.2f} (" in line
+    drawn = draw_as_text(tmp_path / "tiny", out=tmp_path / "curves")
+    assert ("untrained" in drawn) == bool(start) and start in drawn
+    assert drawn.count('id="FillBetween') == 4
+
+
+def test_runs_of_one_name_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By as much of their paths as that takes; a run that is named twice is drawn once."""
+    folders = [tmp_path / place for place in ("pa/same", "pb/same", "x/pc/same", "y/pc/same", "other")]
+    for folder in folders:
+        folder.mkdir(parents=True)
+        entry = {"decisions": 5, "seconds": 1.0, "win_share_greedy": 0.5}
+        (folder / "log.jsonl").write_text(json.dumps(entry) + "\n")
+    monkeypatch.chdir(folders[1])
+    runs = [folders[0], Path(), *folders[2:], Path("../../pb/same"), Path("../../pa/../pa/same")]
+    drawn = draw_as_text(*runs, out=tmp_path / "curves")
+    labels = re.findall("<!-- (.*) against greedy -->", drawn)
+    assert [label.replace(os.sep, "/") for label in labels] == ["pa/same", "pb/same", "x/pc/same", "y/pc/same", "other"]
+    assert "<!-- same -->" in draw_as_text(Path(), out=tmp_path / "curves")
 
 
 INTERVALS = (

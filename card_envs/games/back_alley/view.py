@@ -42,7 +42,7 @@ SEAT_NAMES = ("you", "left", "partner", "right")
 LEGEND = (
     ("7S, TD, QH", "a card: rank and suit. T is the ten; C clubs, D diamonds, H hearts, S spades"),
     ("BB, LB", "the Big and the Little Blooper, the two highest trumps"),
-    ("pass, 1, 2, …", "a bid: how many tricks you promise for your team"),
+    ("pass, 1, 2, …", "a bid: how many tricks you promise; your partner's are added"),
     ("board", "a bid: your team will take every trick"),
 )
 CHOICES = (
@@ -57,10 +57,13 @@ CHOICES = (
         (("no_trump", "there are no trumps"), ("redraw", "the next card is turned up instead")),
     ),
 )
-GOAL = "Bid how many tricks your team will take, and take them: the team with more points wins."
+GOAL = "Bid, together with your partner, how many tricks you will take, and take them: the team with more points wins."
 MINUTES = 45
 ENDS = {"played": ""}
-QUESTIONS = (Question("How many tricks will your team take?", BIDS), Question("Your turn: play a card."))
+QUESTIONS = (
+    Question("How many tricks do you bid? Your partner's bid is added.", BIDS),
+    Question("Your turn: play a card."),
+)
 PHASES = {"bidding": range(ACTION.bid, ACTION.bid + rules.NUM_BIDS), "play": range(ACTION.bid)}
 RATES = (
     *(
@@ -113,6 +116,37 @@ def move_words(text: str) -> str:
     if text == "pass":
         return text
     return "bid every trick" if text == "board" else f"bid {text} {'trick' if text == '1' else 'tricks'}"
+
+
+def question(view: dict[str, Any]) -> str:
+    """Return what a bid is added to, once the partner has bid (BA-7)."""
+    partners = _partners_bid(view)
+    if partners is None or len(view["bids"]) == 4:
+        return ""
+    if partners == "board":
+        return "Your partner bid board: your team must take every trick. What do you bid?"
+    if partners == "pass":
+        return "Your partner passed. How many tricks do you bid?"
+    return f"Your partner bid {partners}. How many tricks do you add?"
+
+
+def move_notes(view: dict[str, Any]) -> dict[str, str]:
+    """Return the team's contract by each legal bid, once the partner has bid (BA-7)."""
+    partners = _partners_bid(view)
+    if partners is None or len(view["bids"]) == 4:
+        return {}
+    notes = {}
+    for bid in view["legal"]:
+        contract = BIDS.index(bid) + BIDS.index(partners)
+        together = f"together {contract}{', too many' if contract > view['size'] else ''}"
+        notes[bid] = "every trick" if "board" in (bid, partners) else together
+    return notes
+
+
+def _partners_bid(view: dict[str, Any]) -> str | None:
+    """Return what the partner of a view's seat bid; None if it has not bid yet."""
+    partners_turn = (view["seat"] + 1 - view["dealer"]) % 4
+    return view["bids"][partners_turn] if partners_turn < len(view["bids"]) else None
 
 
 def parse_move(state: State, text: str) -> int:

@@ -126,6 +126,11 @@ def move_words(text: str) -> str:
     return f"move a card from {source} to {target}"
 
 
+def question(view: dict[str, Any]) -> str:
+    """Return what remains to do if no card can be moved."""
+    return "No card can be moved: deal." if view["legal"] == ["deal"] else ""
+
+
 def parse_move(state: State, text: str) -> int:
     """Return the action for a text, legal or not. Raises ValueError if it is not a move."""
     if not isinstance(text, str):

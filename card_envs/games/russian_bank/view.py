@@ -50,6 +50,11 @@ QUESTIONS = (
     Question("A card fits a foundation: it must go there.", ("R-F", "D-F", *(f"H{house}-F" for house in range(1, 9)))),
     Question("Your turn: play a card."),
 )
+FORCED = {
+    "turn": "No card can be played: turn one of your hand.",
+    "discard": "No card can be played: discard the one that you turned.",
+    "end": "No card can be played: end your turn.",
+}
 LEGEND = (
     ("R", "the top card of your reserve"),
     ("D", "the card that you turned from your hand"),
@@ -135,6 +140,11 @@ def move_words(text: str) -> str:
     """Return a move in words: `move a card from house 2 to house 5`."""
     source, _, target = text.partition("-")
     return ADVANCED[text] if text in ADVANCED else f"move {TAKEN[source]} to {NAMES[target]}" if source else text
+
+
+def question(view: dict[str, Any]) -> str:
+    """Return what remains to do if no card can be played."""
+    return FORCED.get(view["legal"][0], "") if len(view["legal"]) == 1 else ""
 
 
 def parse_move(state: State, text: str) -> int:

@@ -1,4 +1,4 @@
-"""Torch modules, functions and models of stable-baselines3 as modules from observations and masks to logits."""
+"""Torch modules, functions and models of stable-baselines3 as modules from observations and masks to outputs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
+from card_envs.opponents.networks.policies import Outputs
+
 Logits: TypeAlias = Callable[..., Tensor]
 
-WANTED = "a torch module or function from observation (and mask) to logits, or a model of stable-baselines3"
+WANTED = "a torch module or function from observation (and mask) to logits or values, or a model of stable-baselines3"
 PUT_INSIDE = "pass a module that does the same to what it reads"
 
 
@@ -26,12 +28,14 @@ class Actor(nn.Module):
     Attributes:
         source: the module or function.
         num_inputs: 1 or 2.
+        outputs: what it returns.
     """
 
-    def __init__(self, source: Logits, num_inputs: int) -> None:
+    def __init__(self, source: Logits, num_inputs: int, outputs: Outputs) -> None:
         super().__init__()
         self.source = source
         self.num_inputs = num_inputs
+        self.outputs = outputs
 
     def forward(self, observation: Tensor, action_mask: Tensor) -> Tensor:
         return self.source(*(observation, action_mask)[: self.num_inputs])
@@ -39,22 +43,25 @@ class Actor(nn.Module):
     def __deepcopy__(self, memo: dict[int, Any]) -> Actor:
         if not isinstance(self.source, nn.Module):
             raise ValueError("a function can't be copied with the weights that it reads: pass a torch module")
-        return Actor(copy.deepcopy(self.source, memo), self.num_inputs)
+        return Actor(copy.deepcopy(self.source, memo), self.num_inputs, self.outputs)
 
 
-def find_actor(trained: Any) -> nn.Module:
+def find_actor(trained: Any, outputs: Outputs | None = None) -> nn.Module:
     """Return the actor of a model of stable-baselines3, a module or a function. Raises ValueError if there is none."""
     trained = unwrapped(trained)
     origins = {kind.__module__.partition(".")[0] for kind in type(trained).__mro__}
     if "stable_baselines3" in origins:
-        return _of_sb3(trained)
+        trained = _of_sb3(trained)
     if isinstance(trained, nn.Module):
         if not _has_forward(trained):
             raise ValueError(f"{_class(trained)} has no forward: expected {WANTED}")
-        return trained if _reads_mask(trained) else Actor(trained, 1)
+        known: Outputs = trained.outputs if isinstance(trained, (Actor, Sb3Actor)) else "logits"
+        if _reads_mask(trained):
+            return trained if outputs in (None, known) else Actor(trained, 2, outputs or known)
+        return Actor(trained, 1, outputs or known)
     if not isinstance(trained, (FunctionType, MethodType, partial)):
         raise ValueError(f"{_class(trained)}: expected {WANTED}; for other libraries, docs/guides/onnx.md has recipes")
-    return Actor(trained, 2 if _reads_mask(trained) else 1)
+    return Actor(trained, 2 if _reads_mask(trained) else 1, outputs or "logits")
 
 
 def unwrapped(trained: Any) -> Any:
@@ -117,12 +124,14 @@ class Sb3Actor(nn.Module):
 
     Attributes:
         policy: or a network of action values.
+        outputs: what it returns.
         normalize: as `VecNormalize` did, by the statistics that it shares; None if nothing was normalized.
     """
 
     def __init__(self, policy: Any, normalize: Normalization | None) -> None:
         super().__init__()
         self.policy = policy
+        self.outputs: Outputs = "logits" if hasattr(policy, "mlp_extractor") else "values"
         self.normalize = normalize
 
     def forward(self, observation: Tensor, action_mask: Tensor) -> Any:

@@ -33,18 +33,20 @@ from numpy.typing import NDArray
 from card_envs._files import read_file, user_path
 from card_envs.game import Game, Rules, layout_digest, total
 from card_envs.opponents.networks._afterstates import NUM_AHEAD, Afterstates, move_fields, move_scale
-from card_envs.opponents.networks._torch_policy import actor_of, device_of, evaluating
+from card_envs.opponents.networks._torch_policy import actor_of, device_of, evaluating, outputs_of
 from card_envs.opponents.networks.policies import (
     ILLEGAL,
     STEADY,
     AfterstatePolicy,
     Architecture,
     Inputs,
+    Outputs,
     TrainedPolicy,
     afterstates_in,
     afterstates_of,
     input_scale,
     layers_of,
+    not_finite,
 )
 from card_envs.opponents.policy import Decisions
 
@@ -110,7 +112,7 @@ class OnnxPolicy(TrainedPolicy):
         Args:
             game: the game.
             model: content of the file, which you trust as you trust code.
-            sampled: draw actions from the probabilities; False: play the likeliest.
+            sampled: draw actions from the probabilities; False: play the likeliest, as a model of `values` always does.
 
         Raises:
             ValueError: not a model, or unsuitable inputs or outputs.
@@ -125,9 +127,10 @@ class OnnxPolicy(TrainedPolicy):
         for name, (kind, shape) in inputs.items():
             _check_entry("input", name, kind, shape, *wanted[name])
         self._reads = list(inputs)
-        self._gives = next((name for name in ("probabilities", "logits") if name in outputs), "")
+        self._gives = next((name for name in ("probabilities", "logits", "values") if name in outputs), "")
         if not self._gives:
-            raise ValueError(f"ONNX model: outputs {', '.join(outputs)}: expected probabilities or logits")
+            raise ValueError(f"ONNX model: outputs {', '.join(outputs)}: expected probabilities, logits or values")
+        self.sampled = sampled and self._gives != "values"
         _check_entry("output", self._gives, *outputs[self._gives], FLOATS, [None, game.rules.NUM_ACTIONS])
         for rows in (1, MOST_ROWS):
             self._try(rows)
@@ -159,7 +162,7 @@ class OnnxPolicy(TrainedPolicy):
             fed |= dense_moves(self.game.rules, inputs)
         answers = self._session.run(self._gives, {name: fed[name] for name in self._reads}, mask.shape)
         if not np.isfinite(answers[mask != 0]).all():
-            raise ValueError(f"ONNX model: {self._gives}: expected finite numbers of shape {mask.shape}")
+            raise not_finite(f"ONNX model: {self._gives}: expected finite numbers", answers, mask)
         if self._gives == "probabilities":
             answers = np.log(np.maximum(answers, np.finfo(np.float32).tiny))
         return np.where(mask != 0, answers, ILLEGAL).astype(np.float32)
@@ -392,12 +395,13 @@ def _with_metadata(model: Any, game: Game) -> bytes:
     return bytes(model.SerializeToString(deterministic=True))
 
 
-def module_to_onnx(module: Any, game: Game) -> bytes:
+def module_to_onnx(module: Any, game: Game, outputs: Outputs | None = None) -> bytes:
     """Return a torch module, or what else `actor_of` takes, as an ONNX model.
 
     Args:
         module: what `actor_of` takes.
         game: the game.
+        outputs: as for `actor_of`; the model's output has this name, so that those who play by it know.
 
     Raises:
         ValueError: the extra `onnx` is missing, there is no actor, it does not fit the game, or torch can't export it.
@@ -406,7 +410,8 @@ def module_to_onnx(module: Any, game: Game) -> bytes:
 
     check_installed()
     rules, name = game.rules, type(module).__name__
-    module = actor_of(module)
+    module = actor_of(module, outputs)
+    outputs = outputs_of(module)
     device = device_of(module)
     example = tuple(torch.ones(2, size, device=device) for size in (rules.OBS_SIZE, rules.NUM_ACTIONS))
     with evaluating(module):
@@ -415,17 +420,17 @@ def module_to_onnx(module: Any, game: Game) -> bytes:
                 logits = module(*example)
             if not isinstance(logits, torch.Tensor) or logits.shape != example[1].shape:
                 found = list(logits.shape) if isinstance(logits, torch.Tensor) else type(logits).__name__
-                raise ValueError(f"expected logits of shape {list(example[1].shape)}, got {found}")
+                raise ValueError(f"expected {outputs} of shape {list(example[1].shape)}, got {found}")
         except Exception as error:
             shapes = f"observation {list(example[0].shape)} and action_mask {list(example[1].shape)}"
             raise ValueError(f"{name} does not fit {game.name}: with {shapes}: {_cause(error)}") from None
         try:
-            return _with_metadata(_exported(module, example), game)
+            return _with_metadata(_exported(module, example, outputs), game)
         except Exception as error:  # torch raises many types for modules that it can't translate
             raise ValueError(f"{name} can't be written as an ONNX model: {_cause(error)}") from None
 
 
-def _exported(module: Any, example: tuple[Any, ...]) -> Any:
+def _exported(module: Any, example: tuple[Any, ...], outputs: Outputs) -> Any:
     """Return a module as a model, silently: torch prints progress and pages of graphs, and logs what it lacks."""
     import onnx
     import torch
@@ -446,12 +451,12 @@ def _exported(module: Any, example: tuple[Any, ...]) -> Any:
                 names = names[:num_inputs]
                 torch.onnx.export(
                     module, example[:num_inputs], file, dynamo=False, opset_version=OPSET, input_names=names,
-                    output_names=["logits"], dynamic_axes={entry: {0: "n"} for entry in (*names, "logits")},
+                    output_names=[outputs], dynamic_axes={entry: {0: "n"} for entry in (*names, outputs)},
                 )  # fmt: skip
                 return onnx.load_model_from_string(file.getvalue())
             program = torch.onnx.export(
                 module, example, dynamo=True, verbose=False, opset_version=OPSET,
-                input_names=names, output_names=["logits"], dynamic_shapes=({0: rows}, {0: rows}),
+                input_names=names, output_names=[outputs], dynamic_shapes=({0: rows}, {0: rows}),
             )  # fmt: skip
             assert program is not None
             return program.model_proto

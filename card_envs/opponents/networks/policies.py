@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
@@ -21,6 +22,7 @@ from card_envs.opponents.policy import Decisions, Policy, sample
 Weights = Mapping[str, NDArray[np.floating]]
 Layers: TypeAlias = list[tuple[NDArray[np.float32], NDArray[np.float32]]]  # weights [inputs, outputs], biases
 Inputs: TypeAlias = dict[str, NDArray[Any]]
+Outputs: TypeAlias = Literal["logits", "values"]
 Architecture: TypeAlias = Literal["mlp-relu", "afterstates", "lookahead", "n-tuple", "onnx"]
 ILLEGAL = np.float32(-1e9)  # part of the golden rows; play does not depend on it
 NEVER = np.float32(-np.inf)
@@ -42,12 +44,24 @@ def weight_shapes(sizes: list[int]) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
+def not_finite(expected: str, scores: NDArray[np.float32], mask: NDArray[np.int8]) -> ValueError:
+    """Return the error for scores [n, A], one of which is not finite: says which, among those of legal actions."""
+    bad = np.argwhere((mask != 0) & ~np.isfinite(scores))
+    if not len(bad):
+        return ValueError(f"{expected}, got a decision without legal moves")
+    row, action = bad[0]
+    more = f", and {len(bad) - 1} more" if len(bad) > 1 else ""
+    return ValueError(f"{expected}, got {scores[row, action]} at [{row}, {action}]{more}, of shape {scores.shape}")
+
+
 class LogitsPolicy(Policy):
     """A policy with a masked softmax over scores of the actions.
 
     Attributes:
         sampled: whether actions are drawn from the probabilities; otherwise the likeliest is played.
     """
+
+    sampled: bool
 
     def __init__(self, sampled: bool = True) -> None:
         self.sampled = sampled
@@ -64,8 +78,16 @@ class LogitsPolicy(Policy):
         scores = np.where(decisions.mask != 0, self.logits_at(decisions), NEVER)
         highest = scores.max(axis=1, keepdims=True)
         if not np.isfinite(highest).all():
-            raise ValueError(f"{type(self).__name__}: expected finite scores of legal moves")
+            raise not_finite(f"{type(self).__name__}: expected finite scores of legal moves", scores, decisions.mask)
         return scores, highest
+
+    def likeliest(self) -> LogitsPolicy:
+        """Return the same network with its likeliest moves; see `Policy`."""
+        if not self.sampled:
+            return self
+        twin = copy(self)
+        twin.sampled = False
+        return twin
 
     @STEADY
     def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:

@@ -3,7 +3,8 @@
 export const HAS_LINKS = true; // that friends can play and watch at a table by
 
 /**
- * Return the reply of the protocol; a path has no slash at its beginning, for the page may lie under another.
+ * Return the reply of the protocol; a path has no slash at its beginning, for the page may lie under another. What stands
+ * behind a # is for the page without a server, which has to find the position again: browsers do not send it.
  *
  * `signal` stops the wait for it.
  */

@@ -330,7 +330,7 @@ async function hint() {
     const { moves } = await ask("v1/advise", asked, stop.signal);
     const prices = new Map();
     for (const { move: text } of judges.includes(asked.opponent) ? unpriced(moves) : []) {
-      prices.set(text, await ask(`v1/judge?at=${turn}`, { ...asked, move: text }, stop.signal));
+      prices.set(text, await ask(`v1/judge#at=${turn}`, { ...asked, move: text }, stop.signal));
     }
     if (now === epoch && live.turn === turn && shown === live && !isBack()) showAdvice(ranked(moves, prices), prices);
   });
@@ -440,7 +440,7 @@ async function help() {
   const hints = table("Hints", hintLegend(one.margin_unit).map(([code, meaning]) => [[code], meaning]));
   const codes = table("How moves are written", one.legend.map(([code, meaning]) => [[code], meaning]));
   const moves = $("table").hidden || !isActive() ? [] : Object.keys(gestures());
-  codes.push(...table("Your moves now", moves.map((text) => [dressed(text), inWords(text)]).filter(([code, words]) => words !== code[0])));
+  codes.push(...table("Your moves now", moves.map((text) => [dressed(text), noted(text, inWords(text))]).filter(([code, words]) => words !== code[0])));
   const goal = one.goal ? [element("p", {}, element("strong", {}, one.goal))] : [];
   $("text").replaceChildren(...goal, ...hints, ...codes);
   $("rules").showModal();
@@ -497,7 +497,8 @@ const placesOf = (name) => [...$("picture").querySelectorAll("[data-place]")].fi
 const isActive = () => Boolean($("moves").children.length);
 
 function moveButton(text) {
-  const button = element("button", { type: "button", title: titleOf(text), ariaLabel: labelOf(text) }, ...dressed(text));
+  const note = shown.move_notes[text] ? [element("span", { className: "note" }, noted(text, ""))] : [];
+  const button = element("button", { type: "button", title: titleOf(text), ariaLabel: labelOf(text) }, ...dressed(text), ...note);
   button.dataset.move = text;
   button.addEventListener("click", () => move(text));
   return button;
@@ -570,8 +571,7 @@ const isEnd = (position) => position.outcome.over && position.turn === live.turn
 function question(position, active) {
   if (isEnd(position)) return result(position);
   if (!active) return position === live && token ? "Waiting for the others." : "";
-  const legal = Object.keys(gestures());
-  return game.questions.find(([, moves]) => !moves.length || moves.some((move) => legal.includes(move)))?.[0] ?? "Your turn.";
+  return position.question;
 }
 
 /** The last moves: from the seat's own one on, and those before it in which each seat plays once, such as a trick. */
@@ -628,14 +628,21 @@ function inWords(text) {
   return named === order ? `${order} (${card})` : named;
 }
 
+/** Words of a move, and what it comes to here, if the game says so. */
+function noted(text, words) {
+  const note = shown.move_notes[text];
+  return note && !words.includes(note) ? `${words}: ${note}` : words;
+}
+
 /** The same with the code of the move, as a title. */
 function titleOf(text) {
-  const words = capital(inWords(text));
+  const words = noted(text, capital(inWords(text)));
   return isClear(words, text) ? words : `${words} (${text})`;
 }
 
 /** The same as a label, which begins with what is written on the button. */
 function labelOf(text) {
+  if (shown.move_notes[text]) return noted(text, text);
   const words = inWords(text);
   return isClear(words, text) ? capital(words) : `${text}: ${words}`;
 }
@@ -790,7 +797,7 @@ async function judge() {
   await attempt(() => review({
     moves, judge: name, unit: game.margin_unit, goesOn: () => now === epoch && of === seat(),
     positionAt: (at) => (token ? ask(`v1/seats/${token}?at=${at}`) : ask("v1/replay", { record, seat: of, at })),
-    ask: (view, move, at) => ask(`v1/judge?at=${at}${token ? "" : "&file="}`, { game: game.name, opponent: name, view, move }),
+    ask: (view, move, at) => ask(`v1/judge#at=${at}${token ? "" : "&file="}`, { game: game.name, opponent: name, view, move }),
     written: (text) => (cardName(text) ? dressed(text) : [orderOf(game, text)]),
   }));
   grey("judge", "");

@@ -5,6 +5,7 @@ Unless a test says otherwise seat 0 deals, so that seat 1 bids first; moves are 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from itertools import pairwise
@@ -15,7 +16,8 @@ import pytest
 
 from card_envs import IllegalMove, back_alley_v0, load_opponent
 from card_envs.envs.aec import CardEnv
-from card_envs.games.back_alley import rules, view
+from card_envs.games.back_alley import GAME, rules, view
+from card_envs.text import TextEnv
 
 PLAIN = [rank + suit for suit in "CDHS" for rank in "23456789TJQKA"]
 PACK = [*PLAIN, "LB", "BB"]
@@ -394,6 +396,40 @@ def test_ba_7_beside_a_board_the_partners_number_does_not_count() -> None:
     env = dealt(TWO_TO_ONE, "BB")
     play(env, f"board pass 2 pass {TWO_TO_ONE_PLAY}")
     assert scores(env) == [1, -30, 1, -30]  # two tricks would have made the partner's bid
+
+
+@pytest.mark.parametrize("size", [1, 5, 13])
+def test_ba_7_the_question_for_a_bid_is_what_it_is_added_to(size: int) -> None:
+    """The partner's bid, and by each bid the contract that the team then has."""
+    for first in ("pass", "1", "4", "board"):
+        env = table(random_pack(size), deals=[size])
+        if first not in env.legal_moves():
+            continue
+        assert GAME.question(seen(env, to_move(env))) == "How many tricks do you bid? Your partner's bid is added."
+        assert GAME.move_notes(seen(env, to_move(env))) == {}
+        play(env, f"{first} pass")
+        seat = to_move(env)
+        question, notes = GAME.question(seen(env, seat)), GAME.move_notes(seen(env, seat))
+        assert ("Your partner passed." if first == "pass" else f"Your partner bid {first}") in question
+        assert list(notes) == env.legal_moves()
+        for bid, note in notes.items():
+            after = env.clone()
+            play(after, f"{bid} board")  # so that it is not passed out
+            contract = seen(after)["contracts"][seat % 2]
+            is_board = any(seen(after)["board_levels"][seat % 2 :: 2])
+            expected = f"together {contract}{', too many' if contract > size else ''}"
+            assert note == ("every trick" if is_board else expected)
+        play(env, "pass board")
+        assert GAME.question(seen(env, to_move(env))) == "Your turn: play a card."
+        assert GAME.move_notes(seen(env, to_move(env))) == {}
+
+
+def test_ba_7_a_prompt_in_words_asks_for_what_is_added() -> None:
+    """With the contract by each bid, once the partner has bid."""
+    texts = [TextEnv(GAME, "trivial", seat, deals=[5]).reset(seed=1) for seat in range(4)]
+    assert sum("How many tricks do you bid? Your partner's bid is added." in text for text in texts) == 2
+    later = [text for text in texts if re.search(r"Your partner (passed|bid \d)", text)]
+    assert len(later) == 2 and all(re.search(r"\b2:\s+together\s+\d", text) for text in later)
 
 
 @pytest.mark.parametrize(
