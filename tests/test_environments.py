@@ -748,7 +748,8 @@ def test_a_second_thread_is_refused_while_opponents_think(game: Game, kind: Any)
     Waits.inside.clear()
     Waits.leave.clear()
     env = kind(game.name, opponents=Waits("greedy"), seat=game.rules.NUM_SEATS - 1, **short_options(game))
-    first = threading.Thread(target=lambda: env.reset(seed=1))
+    # In a deal or another, others decide before the learner does.
+    first = threading.Thread(target=lambda: [env.reset(seed=seed) for seed in range(20)])
     first.start()
     assert Waits.inside.wait(60)
     for name, given in (("reset", {"seed": 2}), ("step", {"actions" if kind is VectorSeatEnv else "action": 0})):

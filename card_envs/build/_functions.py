@@ -148,7 +148,6 @@ def advise(states: Any, keys: UInt64s, macros: Macros, values: Float64s, adviser
     return chosen_moves(keys[1], macros[0], values, adviser)
 
 
-@called
 def take_state(states: Any, key: np.uint64, worlds: Any, stream: UInt64s, mask: Int8s) -> None:
     """Copy the state, redraw its hidden cards and find the legal actions."""
     worlds[0] = states[0]

@@ -52,7 +52,10 @@ def stub(function: Loop) -> Loop:
 
 
 def called(function: Loop) -> Loop:
-    """Mark a helper of loops as one that is called, not inlined: a large one with several callers."""
+    """Mark a helper of loops as one that is called, not inlined: a large one with several callers.
+
+    Not one that copies a State: LLVM passes it by value, in more parameters than a function of WebAssembly may have.
+    """
     _called.add(function)
     return function
 

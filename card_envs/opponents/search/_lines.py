@@ -57,7 +57,6 @@ def hash_seen(state: State, seat: int, scratch: LineScratch) -> np.uint64:
     return observation_hash(expansion.obs)
 
 
-@called
 def moves_on(states: NDArray[Any], action: int, scratch: LineScratch) -> bool:
     """Play an action of states[0] in scratch.states[0]; return whether its line can go on."""
     after = scratch.states[0]
