@@ -466,6 +466,18 @@ def command_parameters(kind: str) -> Iterator[tuple[str, str]]:
         yield from ((name, one) for one in signature(command.callback).parameters if kind in str(hints[one]))
 
 
+class Counting:
+    """Plays by how often it has been asked."""
+
+    def __init__(self, game: Game) -> None:
+        self.calls = 0
+
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> Any:
+        self.calls += 1
+        ranks = decisions.mask.cumsum(axis=1) * decisions.mask
+        return (ranks == 1 + self.calls % ranks.max(axis=1, keepdims=True)).argmax(axis=1)
+
+
 class FirstLegal:
     """A user's own policy: always the first legal action."""
 

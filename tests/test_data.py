@@ -254,22 +254,10 @@ def test_weights_that_change_while_games_are_played_are_refused(tmp_path: Path) 
         plan.play(range(20), before)
 
 
-class Counting:
-    """Plays by how often it has been asked."""
-
-    def __init__(self, game: Game) -> None:
-        self.calls = 0
-
-    def act(self, decisions: Decisions, rng: np.random.Generator) -> Any:
-        self.calls += 1
-        ranks = decisions.mask.cumsum(axis=1) * decisions.mask
-        return (ranks == 1 + self.calls % ranks.max(axis=1, keepdims=True)).argmax(axis=1)
-
-
 @pytest.mark.usefixtures("small_parts")
 def test_users_players_keep_nothing_between_portions(tmp_path: Path) -> None:
     """Data does not depend on which process plays what, nor on where a run was stopped."""
-    plan = Plan(HIGH_CARD, (f"{__name__}:Counting", "greedy"), 100)
+    plan = Plan(HIGH_CARD, ("tests.conftest:Counting", "greedy"), 100)
     generate(plan, tmp_path / "whole")
     generate(plan, tmp_path / "by_two", processes=2)
     shutil.copytree(tmp_path / "whole", tmp_path / "resumed")

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from card_envs.compare.contests import Contest, chunks, join
 from card_envs.compare.evaluation import Evaluation, evaluate_every
 from card_envs.compare.pairs import play_pairs
-from card_envs.game import Game
 from card_envs.opponents.networks._torch_policy import TorchPolicy, actor_of
 from card_envs.opponents.networks.onnx import OnnxPolicy, module_to_onnx
 from card_envs.opponents.phased import PhasedPolicy
@@ -333,21 +332,9 @@ def test_stable_baselines_measures_by_itself() -> None:
     assert all(math.isfinite(result.win_share.mean) for _, results in history for result in results.values())
 
 
-class Counting:
-    """Plays by how often it has been asked."""
-
-    def __init__(self, game: Game) -> None:
-        self.calls = 0
-
-    def act(self, decisions: Decisions, rng: np.random.Generator) -> Any:
-        self.calls += 1
-        ranks = decisions.mask.cumsum(axis=1) * decisions.mask
-        return (ranks == 1 + self.calls % ranks.max(axis=1, keepdims=True)).argmax(axis=1)
-
-
 def test_players_given_by_name_keep_nothing() -> None:
     """Neither from one portion to the next, wherever they are played, nor from one measurement to the next."""
-    name = f"{__name__}:Counting"
+    name = "tests.conftest:Counting"
     played = play_pairs(GAME, name, "greedy", 40)
     contest = Contest(GAME, (name, "greedy"))
     parts = [contest.play(numbers) for numbers in reversed(chunks(40))]

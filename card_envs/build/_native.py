@@ -71,7 +71,7 @@ class Prepared:
 
     @property
     def task(self) -> Task:
-        """What it was prepared for."""
+        """The task that it was prepared for."""
         return Task(self.package, self.name, self.equals)
 
 

@@ -136,7 +136,7 @@ class Contest:
 
     @property
     def counts_wins(self) -> bool:
-        """Whether margins between two sides count episodes won, not points."""
+        """True if margins between two sides count episodes won, not points."""
         return getattr(self.game.validated(dict(self.options)), "reward", "") == "win"
 
     @property
