@@ -42,7 +42,7 @@ async def events(
 
 
 def bytes_waiting(pipe: Any) -> int:
-    """How many bytes a pipe holds."""
+    """Return the number of bytes that wait in a pipe."""
     termios, fcntl = pytest.importorskip("termios"), pytest.importorskip("fcntl")
     return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
 

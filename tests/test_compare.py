@@ -736,7 +736,7 @@ def test_options_may_be_numpys(game: Game) -> None:
 
 
 def test_a_review_judges_as_many_decisions_as_asked(game: Game) -> None:
-    """Where a game has too few, others give more; if all have, all there are; each game keeps its weight."""
+    """Other games make up for one with too few; if all have too few, all are judged. Weights stay the same."""
     player, options, games = load_opponent("random", game), short_options(game), 7
     everything = sample_decisions(player, 1 << 20, games, options)
     for number in range(games, len(everything.action) + 2, max(1, len(everything.action) // 20)):

@@ -103,7 +103,7 @@ def parts_at(step: int, after: int) -> dict[str, str]:
 
 
 def results(folder: Path, how: str, parts: dict[str, str]) -> dict[str, int]:
-    """What the loops return for 5 in a process that imports them, edits the parts if it is to, and then compiles."""
+    """Return what the loops make of 5 in a new process: it imports them, may edit the parts, and then compiles."""
     done = subprocess.run(
         [sys.executable, "-B", "-c", PROGRAM], input=json.dumps([str(folder), how, [*LOOPS], parts]), cwd=ROOT,
         env=os.environ | {"NUMBA_CACHE_DIR": str(folder / "cache")}, capture_output=True, text=True, check=False,
@@ -115,7 +115,7 @@ def results(folder: Path, how: str, parts: dict[str, str]) -> dict[str, int]:
 
 @pytest.mark.parametrize("how", ["fresh", "edit", "reload"])
 def test_an_edit_is_noticed_in_the_next_process(how: str, tmp_path: Path) -> None:
-    """Whether nobody had imported the files, or a process that had compiles afterwards or loads them again.
+    """Also where a process had imported the files, and compiles or reloads them after the edit.
 
     All loops have the same name, in files of their own: none takes the place of another in the cache.
     """

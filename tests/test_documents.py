@@ -232,7 +232,7 @@ def test_figures_are_those_measured() -> None:
 
 @pytest.mark.parametrize("game", list(GAMES.values()), ids=str)
 def test_a_figure_has_one_source(game: Game) -> None:
-    """What the front page, the command `games` and the levels for people say of a player is the same."""
+    """The front page, the command `games` and the levels for people agree about a player."""
     if not comparisons(game):
         pytest.skip("none of its players was measured")
     readme = (ROOT / "README.md").read_text()

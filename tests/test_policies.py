@@ -196,7 +196,7 @@ class RestartsAsPolicy(RandomPolicy):
 
 
 def test_a_reset_that_takes_arguments_is_refused() -> None:
-    """Where a policy enters, whatever it is then used for; one that can do without them is called without."""
+    """Refused wherever a policy enters; arguments with defaults are fine."""
     odd = Acts(TINY)
     odd.reset = 3  # type: ignore[attr-defined]
     for given, got in (

@@ -256,7 +256,7 @@ def test_policies_are_judged_beside_their_scores(tmp_path: Path) -> None:
 
 
 class Impatient(RandomPolicy):
-    """Somebody presses Ctrl-C when it is asked so many times."""
+    """Ctrl-C is pressed at its n-th question."""
 
     asked: ClassVar[int] = 0
     patience: ClassVar[int] = 0
