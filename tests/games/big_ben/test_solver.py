@@ -320,7 +320,7 @@ def test_compare_counts_wins_of_winnable_deals(tmp_path: Path) -> None:
     assert sum(figures["solved"].values()) == 16 and winnable > 0
     for policy in figures["policies"]:
         won = policy["won_of_winnable"]["mean"] * winnable
-        assert won == pytest.approx(round(won)) and won <= round(policy["win_share"]["mean"] * 16)
+        assert won == pytest.approx(round(won)) and round(won) <= round(policy["win_share"]["mean"] * 16)
     wins = np.array([[1.0, 0, 1, 0], [0, 0, 1, 1]])
     verdicts: list[Verdict] = ["won", "lost", "won", "unknown"]
     solved = [(number, Solution(verdict, [], 1, 0.1)) for number, verdict in enumerate(verdicts)]
