@@ -1,8 +1,8 @@
 """What all tests share: every game of the registry as the parameter `game`, and positions reached by play.
 
-The template of new games is registered like those of the package: one entry, nothing else. A game of another package
-is tested with `pytest tests/test_contract.py tests/test_worlds.py tests/test_referee.py --game its.package`: the
-package has `GAME` and the folder `tests` (`card_envs/testing/referee.py`).
+The template of new games is registered like those of the package: one entry, nothing else. With `--game its.package`
+the shared tests run for a game of another package, which has `GAME` and the folder `tests`
+(`card_envs/testing/referee.py`).
 """
 
 from __future__ import annotations
@@ -65,12 +65,9 @@ BUILT = Path(__file__).parents[1] / "js" / "built"
 ONLY = "CARD_ENVS_TEST_GAME"  # the package of the only game to test; processes that tests start see it as well
 
 # Their tests share what takes long to make: a server, a trained network, a library, a copy of the checkout.
-SHARING = {f"tests/test_{name}.py" for name in ("clients", "documents", "library", "page", "scaffold")}
+SHARING = {f"test_{name}.py" for name in ("clients", "documents", "library", "page", "scaffold")}
 # Besides the games', those that take longest.
-LONG = (
-    "tests/training/",
-    *(f"tests/test_{name}.py" for name in ("console", "documents", "library", "scaffold", "serve_guard")),
-)
+LONG = re.compile(r"tests/training/|test_(console|documents|library|scaffold|serve_guard)\.py$")
 
 
 def games_under_test() -> list[Game]:
@@ -161,7 +158,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def scope_of(nodeid: str) -> str:
     """Which tests one process runs: all of a game, so that it loads each loop once; others by file."""
     file = nodeid.partition("::")[0]
-    return file if file in SHARING else next((name for name in GAMES if name in nodeid), file)
+    return file if file.rpartition("/")[2] in SHARING else next((name for name in GAMES if name in nodeid), file)
 
 
 @pytest.hookimpl(trylast=True)
@@ -175,7 +172,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item, keep in zip(items, own) if keep]
     if "PYTEST_XDIST_WORKER" in os.environ:
         scopes = {item: scope_of(item.nodeid) for item in items}
-        items.sort(key=lambda item: (scopes[item] not in GAMES, not scopes[item].startswith(LONG)))
+        items.sort(key=lambda item: (scopes[item] not in GAMES, not LONG.search(scopes[item])))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -127,7 +127,7 @@ def test_the_table_goes_between_the_marks(
 def test_each_takes_its_turn_on_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """With kernels that are not launched, and pgx's environments that do nothing; one finds no memory."""
     from card_envs.engine import gpu as engine
-    from tests import ptx
+    from tests.engine import ptx
 
     def steps(name: str, tables: int) -> Callable[[], int]:
         if name == "full":

@@ -51,7 +51,7 @@ from card_envs.reviews._review import sample_decisions
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from card_envs.testing.referee import facts_of
 from tests.conftest import run, short_options, untrained
-from tests.test_environments import gymnasium_id
+from tests.envs.test_aec import gymnasium_id
 
 HERE = "tests.test_compare"
 CONTEST = Contest(HIGH_CARD, ("greedy", "trivial"))

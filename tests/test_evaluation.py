@@ -20,7 +20,7 @@ from card_envs.opponents.phased import PhasedPolicy
 from card_envs.opponents.policy import Decisions, Opponent
 from card_envs.opponents.scripted import RandomPolicy
 from card_envs.scaffold.high_card import GAME
-from tests.test_environments import gymnasium_id
+from tests.envs.test_aec import gymnasium_id
 
 torch = pytest.importorskip("torch")
 PAIRS = 8

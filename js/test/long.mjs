@@ -1,4 +1,4 @@
-// Plays what Python played, game after game: node long.mjs FOLDER GAME FILE. tests/test_native.py writes the file.
+// Plays what Python played, game after game: node long.mjs FOLDER GAME FILE. tests/build/test_native.py writes the file.
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";

@@ -21,7 +21,11 @@ from card_envs.game import Game
 from card_envs.scaffold._checks.findings import Finding
 
 # Tests of all games that run for one of another package, in their order.
-SHARED = ("contract", "worlds", "layout", "referee", "engine", "environments", "vector", "records", "compare")
+SHARED = (
+    "tests/test_contract.py", "tests/test_worlds.py", "tests/test_layout.py", "tests/testing/test_referee.py",
+    "tests/engine/test_batch.py", "tests/envs/test_aec.py", "tests/envs/test_vector.py", "tests/test_record.py",
+    "tests/test_compare.py",
+)  # fmt: skip
 MOST_FAILURES = 5  # of a group
 MOST_SECONDS = 180.0  # for one test, with what it compiles
 SEARCHES_COMPILE = 4  # times as long, where tests of what is built on the rules run
@@ -29,7 +33,7 @@ SEARCHES_COMPILE = 4  # times as long, where tests of what is built on the rules
 
 def groups(game: Game, folder: Path, root: Path) -> dict[str, list[str]]:
     """Return the arguments of pytest for each group of tests, by what they test, in the order in which they run."""
-    engine, own = "tests/test_engine.py", f"tests/games/{game.name}"
+    engine, own = "tests/engine/test_batch.py", f"tests/games/{game.name}"
     is_here = folder.is_relative_to(root)
     if not (root / own).is_dir() or not is_here:
         own = str(folder / "tests")
@@ -42,14 +46,14 @@ def groups(game: Game, folder: Path, root: Path) -> dict[str, list[str]]:
         ],
         "positions, views and moves": ["tests/test_contract.py"],
         "worlds": ["tests/test_worlds.py"],
-        "the rules of RULES.md": ["tests/test_layout.py", "tests/test_referee.py", own],
+        "the rules of RULES.md": ["tests/test_layout.py", "tests/testing/test_referee.py", own],
     }
     parts = {title: ["--game", game.package, *arguments] for title, arguments in first.items()}
     if is_here:  # some modules need a game of the package
         done = [argument for arguments in first.values() for argument in arguments if argument.endswith(".py")]
         rest = [*(f"--ignore={root / part}" for part in (*done, own)), "tests"]
     else:
-        rest = ["--game", game.package, *(f"tests/test_{name}.py" for name in SHARED[4:])]
+        rest = ["--game", game.package, *SHARED[4:]]
     return parts | {"what is built on the rules": ["-k", game.name, *rest]}
 
 

@@ -21,7 +21,7 @@ from card_envs.compiling import _specialize as specializing
 from card_envs.compiling._rules import INTERPRETED
 from card_envs.engine._legality import find_illegal
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 USE_IT = """
 import numpy as np
 from card_envs.compiling import specialize

@@ -51,7 +51,7 @@ from tests.conftest import (
     walk,
 )
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 TEMPLATE = ROOT / "card_envs" / "scaffold" / "high_card"
 BUFFERS = ("obs", "mask", "seat", "rewards", "done")
 
@@ -425,7 +425,7 @@ def played(game_name: str) -> str:
     return digest.hexdigest()
 
 
-PRINT_PLAYED = "import sys; from tests.test_engine import played; print(*map(played, {names}))"
+PRINT_PLAYED = "import sys; from tests.engine.test_batch import played; print(*map(played, {names}))"
 
 
 def test_other_processes_get_the_same_bytes(games: list[Game]) -> None:
@@ -654,7 +654,9 @@ def wrong_types(compiled: Any, may_count: bool) -> Iterator[str]:
 def test_bounds_and_types(game: Game, tmp_path: Path) -> None:
     """No read or write outside an array in play of all kinds; no set or whole number that became something else."""
     switches = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_OPT": "0", "NUMBA_CACHE_DIR": str(tmp_path)}
-    found = run_python(f"from tests.test_engine import bounds_and_types; bounds_and_types({game.name!r})", **switches)
+    found = run_python(
+        f"from tests.engine.test_batch import bounds_and_types; bounds_and_types({game.name!r})", **switches
+    )
     assert not found, found
 
 

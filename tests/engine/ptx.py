@@ -1,6 +1,6 @@
 """The kernels of `GpuBatchEnv`, compiled to PTX without a GPU: numba-cuda and NVVM suffice.
 
-`python -m tests.ptx` prints what the kernels of all games cost, as in docs/gpu.md: minutes.
+`python -m tests.engine.ptx` prints what the kernels of all games cost, as in docs/gpu.md: minutes.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from card_envs.record import GameRecord
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.conftest import command_parameters, play_randomly
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SOLVED = next(game.name for game in GAMES.values() if game.solver)
 SHIPPED = next(game.name for game in GAMES.values() if game != HIGH_CARD)
 COMPARE = "compare high_card greedy trivial --pairs 8"

@@ -21,8 +21,8 @@ from card_envs.build._native import usual_players
 from card_envs.build._page import BEGINS, MARK, write_page
 from card_envs.game import Game
 from card_envs.record import GameRecord
+from tests.build.test_js import PORTED
 from tests.conftest import built_for_js, short_options
-from tests.test_js import PORTED
 from tests.test_page import (
     COMPILING,
     READY,
@@ -40,7 +40,7 @@ from tests.test_page import (
     sit_down,
 )
 
-JS = Path(__file__).parents[1] / "js"
+JS = Path(__file__).parents[2] / "js"
 __all__ = ["browser"]  # a fixture
 
 pytestmark = pytest.mark.slow

@@ -24,9 +24,9 @@ from card_envs.scaffold import _check
 from card_envs.scaffold._check import check
 from card_envs.scaffold._checks import tested
 from card_envs.scaffold._new_game import REGISTRY, NewGame, new_game, next_steps, plan, register_game
-from tests.test_processes import children, is_running, started, wait_until
+from tests.system.test_processes import children, is_running, started, wait_until
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 TITLE = " ".join(("The", "Old", "Maids", "of", "the", "High", "Hills"))  # no line gets too long with it
 NAME = TITLE.lower().replace(" ", "_")
 KNOWN = next(iter(GAMES.values()))

@@ -31,10 +31,10 @@ from card_envs.opponents import opponent_names
 from card_envs.opponents.policy import decisions_at
 from card_envs.reviews import MoveJudge
 from card_envs.scaffold.high_card import GAME as TINY
+from tests.build.test_js import PORTED
 from tests.conftest import built_for_js, option_sets, positions, program, some, table_of
-from tests.test_js import PORTED
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 OF_TINY = ("trivial", "greedy", "search:64", "search:32,moves=turn")
 HAS_ZIG = find_spec("ziglang") is not None
 TARGETS = ("native", "wasm32") if HAS_ZIG else ("native",)

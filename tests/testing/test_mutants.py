@@ -1,7 +1,7 @@
 """Mutants: copies of games with one thing made wrong, each of which the shared tests must notice.
 
 A game's mutants stand beside its other tests, in `mutants.py`. Each becomes a package of its own, tested like anybody's
-game: `pytest --game`. The table of what noticed which: `pytest tests/test_mutants.py -m slow -n 2 -rP`.
+game: `pytest --game`. The table of what noticed which: `pytest tests/testing/test_mutants.py -m slow -n 2 -rP`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from card_envs.testing.mutants import SHARED, Mutant
 from card_envs.testing.referee import home_of_tests
 from tests.conftest import games_under_test
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 AS_IT_IS = Mutant("as it is", "", "", SHARED)

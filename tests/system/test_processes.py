@@ -21,7 +21,7 @@ from card_envs.envs.aec import CardEnv
 from card_envs.games import GAMES
 from tests.conftest import play_randomly
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SOLITAIRE = next(game for game in GAMES.values() if game.solver is not None)
 GAME = next(game for game in GAMES.values() if game.rules.NUM_SEATS > 1 and game.name != "high_card")
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")

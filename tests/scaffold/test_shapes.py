@@ -12,7 +12,7 @@ import pytest
 
 from card_envs.scaffold._checks.tested import SHARED
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SHAPES = {  # why a test is skipped that the shape can't have
     "alternating": "its turns alternate strictly",
     "one_move": "every deal is over after a move",
@@ -35,11 +35,10 @@ def test_every_shape_is_tested() -> None:
     [pytest.param(shape, marks=pytest.mark.processes if shape in QUICK else pytest.mark.slow) for shape in SHAPES],
 )
 def test_shapes_pass_the_shared_tests(shape: str) -> None:
-    files = [f"tests/test_{name}.py" for name in SHARED]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", shape, "-rs"]
     alone = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(
-        [*command, "--game", f"tests.shapes.{shape}", *files], cwd=ROOT, env=alone, capture_output=True, text=True
+        [*command, "--game", f"tests.shapes.{shape}", *SHARED], cwd=ROOT, env=alone, capture_output=True, text=True
     )
     print(done.stdout)
     assert done.returncode == 0 and SHAPES[shape] in done.stdout, done.stdout[-4000:] + done.stderr[-1000:]

@@ -22,7 +22,7 @@ from card_envs.game import Game, Int8s
 from card_envs.opponents.policy import Decisions
 from card_envs.opponents.scripted import RandomPolicy
 from tests.conftest import need_moves, play_randomly, short_options
-from tests.test_environments import gymnasium_id
+from tests.envs.test_aec import gymnasium_id
 
 
 def make(game: Game, num_envs: int, **arguments: Any) -> VectorSeatEnv:

@@ -13,7 +13,7 @@ import pytest
 
 from card_envs.games import GAMES
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 TEMPLATE = ROOT / "card_envs" / "scaffold" / "high_card"
 OWN = [game for game in GAMES.values() if game.package.startswith("card_envs.games.")]
 

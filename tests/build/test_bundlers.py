@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from card_envs.build import build_api
+from tests.build.test_js import JS, PORTED
+from tests.build.test_static_page import Quiet
 from tests.conftest import npm_install, program
-from tests.test_js import JS, PORTED
 from tests.test_page import browser
-from tests.test_static_page import Quiet
 
 __all__ = ["browser"]  # a fixture
 

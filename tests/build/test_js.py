@@ -26,7 +26,7 @@ from card_envs.testing.malformed import mutated
 from card_envs.views import in_words
 from tests.conftest import built_for_js, option_sets, positions, program, some, table_of
 
-JS = Path(__file__).parents[1] / "js"
+JS = Path(__file__).parents[2] / "js"
 PORTED = [game for game in GAMES.values() if (JS / "games" / f"{game.name}.js").exists()]
 NUM_POSITIONS, NUM_DEALS = 240, 400
 OUTCOME = ("reason", "scores")

@@ -1,7 +1,7 @@
 """Every game's compiled rules against its referee, which was written from the rules page alone, move for move.
 
 What a game brings for this is told in `card_envs/testing/referee.py`. The long version, with how often each rule
-applied: `pytest tests/test_referee.py -m slow -n auto -rP`.
+applied: `pytest tests/testing/test_referee.py -m slow -n auto -rP`.
 """
 
 from __future__ import annotations

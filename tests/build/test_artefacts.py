@@ -15,10 +15,10 @@ import pytest
 from card_envs.compiling._library import TARGET, machine
 from card_envs.compiling._rules import INTERPRETED
 from card_envs.scaffold.high_card import GAME as TINY
+from tests.build.test_js import PORTED
 from tests.conftest import program
-from tests.test_js import PORTED
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 pytestmark = [
     pytest.mark.processes,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 # How a loop reaches the function `worth` of another file: its import, and its use.
 LOOPS = {

@@ -21,8 +21,8 @@ from card_envs.game import Game
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from card_envs.testing.referee import facts_of
 from tests.conftest import games_under_test, positions, some
-from tests.ptx_as_c import built, launch
-from tests.test_gpu import assert_plays_as_the_cpu
+from tests.engine.ptx_as_c import built, launch
+from tests.engine.test_gpu import assert_plays_as_the_cpu
 from tests.training.conftest import TENSORS
 from tests.training.test_advantages import at_states, labels_at
 from tests.training.test_moves import READINGS, assert_the_cpus, written
@@ -33,7 +33,7 @@ from training.networks import Network
 from training.tables import HostTables
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
-from tests import ptx
+from tests.engine import ptx
 
 OCCUPANCY = 128  # registers a thread, with which a multiprocessor still holds 512 threads
 

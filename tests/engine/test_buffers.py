@@ -15,8 +15,8 @@ from card_envs.engine.batch import BatchEnv
 from card_envs.game import Game
 from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import field_bytes
+from tests.engine.test_batch import BUFFERS
 from tests.test_arguments import buffers_but
-from tests.test_engine import BUFFERS
 
 B, T = 6, 5
 SEEN = ("obs", "mask")

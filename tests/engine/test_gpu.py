@@ -35,7 +35,7 @@ from card_envs.engine._legality import IllegalMove
 package, options, tables, steps, skip_forced, path = json.loads(sys.argv[1])
 gpu.THREADS = 4  # two blocks, the last not full
 GAME = importlib.import_module(package).GAME
-from tests.test_gpu import new_rows, played
+from tests.engine.test_gpu import new_rows, played
 settings = {"options": options, "skip_forced": skip_forced}
 out = new_rows(GAME, tables, "cpu") if skip_forced else None
 np.savez(path, **played(gpu.GpuBatchEnv(GAME, tables, 3, out=out, **settings), steps))
@@ -161,7 +161,7 @@ def simulated(code: str, *arguments: str) -> str:
     environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code, *arguments],
-        cwd=Path(__file__).parents[1], env=environment, capture_output=True, text=True, check=False,
+        cwd=Path(__file__).parents[2], env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -207,7 +207,7 @@ def test_without_a_gpu_there_is_a_clear_error(game: Game) -> None:
 
 def test_tensors_that_kernels_can_not_write_are_refused() -> None:
     """Kernels check nothing. On CPU tensors, with kernels that are not launched."""
-    from tests import ptx
+    from tests.engine import ptx
 
     good = new_rows(TINY, 3, "cpu")
     env = ptx.Recorder(TINY, 3, out=good)
@@ -234,7 +234,7 @@ def test_bench_counts_what_a_gpu_would_do(game: Game, monkeypatch: pytest.Monkey
     """Its loops, with kernels that are not launched."""
     from card_envs import _bench as bench
     from card_envs.engine import gpu
-    from tests import ptx
+    from tests.engine import ptx
 
     monkeypatch.setattr(gpu, "GpuBatchEnv", lambda *arguments, device: ptx.Recorder(*arguments))
     monkeypatch.setattr(bench, "GPU_TABLES", (2, 3))
