@@ -1,1 +1,1 @@
-"""A seat for whoever plays: at the terminal, in words, over a network."""
+"""A seat for anyone who plays: at the terminal, in words, over a network."""
