@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -134,3 +135,42 @@ def test_an_edit_is_noticed_in_the_next_process(how: str, tmp_path: Path) -> Non
     for name, text in after.items():
         (tmp_path / f"{name}.py").write_text(text)
     assert {name: value for name, value in results(tmp_path, "fresh", {}).items() if value != 12} == {}
+
+
+DIGEST_OF_SOMEONES_GAME = """
+from card_envs.compiling._specialize import Specialization, rebuild
+from card_envs.engine import kernels
+from card_envs.engine.legality import find_illegal
+from someones_game import GAME
+
+loops = Specialization(kernels.step_tables, GAME), Specialization(kernels.bot_actions, GAME, "greedy")
+print(*(rebuild(loop).function.__name__ for loop in (*loops, Specialization(find_illegal))))
+"""
+
+
+def test_the_digest_covers_what_a_loop_uses(tmp_path: Path) -> None:
+    """An edit makes another name of the loops that use the file, and of no others."""
+    shutil.copytree(ROOT / "card_envs", tmp_path / "card_envs", ignore=shutil.ignore_patterns("__pycache__", "models"))
+    shutil.copytree(TEMPLATE, tmp_path / "someones_game")
+    for file in (tmp_path / "someones_game").glob("*.py"):
+        file.write_text(file.read_text().replace("card_envs.scaffold.high_card", "someones_game"))
+    expected = {  # step_tables, bot_actions, find_illegal
+        "someones_game/rules.py": "True False False",
+        "someones_game/bot.py": "False True False",
+        "someones_game/view.py": "False False False",
+        "card_envs/engine/rng.py": "True False False",
+        "card_envs/engine/sets.py": "True True False",
+        "card_envs/engine/dealing.py": "True False False",
+        "card_envs/engine/kernels.py": "True True False",
+        "card_envs/engine/legality.py": "True False True",
+        "card_envs/compiling/_rules.py": "True True True",
+        "card_envs/compiling/_specialize.py": "True True True",
+    }
+    before, changes = run_python(DIGEST_OF_SOMEONES_GAME, tmp_path).split(), {}
+    for name in expected:
+        with (tmp_path / name).open("a") as source:
+            source.write("# edited\n")
+        after = run_python(DIGEST_OF_SOMEONES_GAME, tmp_path).split()
+        changes[name] = " ".join(str(one != other) for one, other in zip(before, after, strict=True))
+        before = after
+    assert changes == expected

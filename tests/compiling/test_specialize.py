@@ -19,12 +19,15 @@ from numpy.typing import NDArray
 from card_envs import game as contract
 from card_envs.compiling import rule, specialize, stub
 from card_envs.compiling._digest import HEX_DIGITS
+from card_envs.compiling._rules import INTERPRETED
 from card_envs.compiling._specialize import Functions, Specialization, rebuild
 from card_envs.compiling.loops import TracedLoop
-from card_envs.game import Game, State, load
+from card_envs.engine import kernels
+from card_envs.game import Game, State, greedy, load
 from card_envs.opponents.search import SearchPolicy
 from card_envs.opponents.search._decide import decide_tables, new_workspace
 from card_envs.scaffold.high_card import GAME
+from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests import conftest
 
 ROOT = Path(__file__).parents[2]
@@ -265,3 +268,24 @@ def test_a_loop_without_a_file_is_compiled() -> None:
     loop = next(block for block in re.findall("```python\n(.*?)```", text, re.DOTALL) if "specialize(" in block)
     done = subprocess.run([sys.executable, "-"], input=loop, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0 and int(done.stdout) > 1, done.stderr
+
+
+def sum_of_moves(states: Any) -> int:
+    return next_move(states[0])
+
+
+@rule
+def next_move(state: State) -> int:
+    return greedy(state)
+
+
+def test_wrong_loops_are_refused() -> None:
+    with pytest.raises(TypeError, match="step_table calls play: specialize it for a game"):
+        specialize(kernels.step_tables)
+    with pytest.raises(TypeError, match="bot_actions calls bot_move: specialize it for a bot"):
+        specialize(kernels.bot_actions, HIGH_CARD)
+    with pytest.raises(TypeError, match="high_card has no function nobody"):
+        specialize(kernels.bot_actions, HIGH_CARD, "nobody")
+    if not INTERPRETED:
+        with pytest.raises(TypeError, match="next_move calls the stub greedy"):
+            specialize(sum_of_moves, HIGH_CARD)

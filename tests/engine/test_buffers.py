@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from card_envs.engine import batch
-from card_envs.engine.batch import BatchEnv
+from card_envs.engine.batch import MIN_TABLES_A_THREAD, BatchEnv
 from card_envs.game import Game
 from card_envs.scaffold.high_card import GAME as TINY
-from tests.conftest import field_bytes
+from tests.conftest import buffers_but, field_bytes
 from tests.engine.test_batch import BUFFERS
-from tests.test_arguments import buffers_but
 
 B, T = 6, 5
 SEEN = ("obs", "mask")
@@ -94,9 +92,9 @@ def test_own_buffers_begin_at_lines_of_the_cache() -> None:
 
 
 @pytest.mark.mechanics
-def test_threads_write_the_same(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch, "MIN_TABLES_A_THREAD", 2)
-    in_step(game, out_of(game), 20, num_threads=3)
+def test_threads_write_the_same(game: Game) -> None:
+    tables = 2 * MIN_TABLES_A_THREAD
+    in_step(game, out_of(game, tables=tables), 8, tables, num_threads=2)
 
 
 def test_what_is_made_and_looked_at_goes_where_it_should() -> None:

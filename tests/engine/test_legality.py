@@ -1,0 +1,19 @@
+"""TODO."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from card_envs.compiling import specialize
+from card_envs.engine.legality import note_legal, unpacked, words
+
+
+@pytest.mark.parametrize("size", [1, 63, 64, 65, 130])
+def test_packed_masks(size: int) -> None:
+    rng = np.random.default_rng(size)
+    masks = (rng.random((50, size)) < 0.4).astype(np.int8)
+    for mask in masks:
+        legal = np.zeros(words(size), np.uint64)
+        specialize(note_legal)(mask, legal)
+        assert np.array_equal(unpacked(legal, size), mask)
