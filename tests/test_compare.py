@@ -51,7 +51,6 @@ from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from card_envs.system.console import Console
 from card_envs.testing.referee import facts_of
 from tests.conftest import run, short_options, untrained
-from tests.envs.test_aec import gymnasium_id
 
 HERE = "tests.test_compare"
 CONTEST = Contest(HIGH_CARD, ("greedy", "trivial"))
@@ -732,7 +731,7 @@ def test_options_may_be_numpys(game: Game) -> None:
     assert (play_pairs(game, "greedy", "trivial", 8, options=chosen).margins == expected.margins).all()
     contest = Contest(game, ("greedy", "trivial"), options=tuple(chosen.items()))
     assert json.loads(json.dumps(standings(contest, played(contest, 16)).as_dict()))["options"] == plain
-    gymnasium.make(gymnasium_id(game), opponents="greedy", **chosen).reset(seed=0)
+    gymnasium.make(game.gymnasium_id, opponents="greedy", **chosen).reset(seed=0)
 
 
 def test_a_review_judges_as_many_decisions_as_asked(game: Game) -> None:

@@ -6,8 +6,6 @@ import os
 import random
 import shutil
 import stat
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,8 +18,8 @@ from card_envs.compiling import _library
 from card_envs.compiling import _specialize as specializing
 from card_envs.compiling._rules import INTERPRETED
 from card_envs.engine.legality import find_illegal
+from tests.conftest import ROOT, run_python
 
-ROOT = Path(__file__).parents[2]
 USE_IT = """
 import numpy as np
 from card_envs.compiling import specialize
@@ -94,24 +92,12 @@ def test_compiling_is_announced_once(tmp_path: Path) -> None:
     """With what avoids it; not where the code is in the cache, or where it is unwanted."""
     told = []
     for quiet, folder in (("1", "one"), ("", "other"), ("", "other")):
-        done = subprocess.run(
-            [sys.executable, "-c", USE_IT], cwd=ROOT, capture_output=True, text=True, check=True,
-            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / folder), "CARD_ENVS_QUIET": quiet},
-        )  # fmt: skip
+        done = run_python("-c", USE_IT, NUMBA_CACHE_DIR=str(tmp_path / folder), CARD_ENVS_QUIET=quiet)
         told.append(done.stderr)
     unwanted, first, second = told
     assert unwanted == second == ""
     (line,) = first.splitlines()
     assert line.startswith("card_envs: compiling ") and "card_envs build" in line
-
-
-def run(code: str, root: Path, **changed: str) -> list[str]:
-    environment = {key: value for key, value in os.environ.items() if key not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=root, env={**environment, **changed}, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split()
 
 
 @pytest.mark.processes
@@ -126,13 +112,17 @@ def test_where_nothing_can_be_written_a_temporary_folder_is(tmp_path: Path, take
     if taken:  # by somebody who would like us to execute what lies there
         mine.mkdir(mode=0o777)
         mine.chmod(0o777)
-    places = {"HOME": "/proc/none", "TMPDIR": str(temporary)}
-    answer, place, hits = run(USE_IT, root, **places)
+    places = {"HOME": "/proc/none", "TMPDIR": str(temporary), "NUMBA_CACHE_DIR": "", "XDG_CACHE_HOME": ""}
+
+    def run(code: str) -> list[str]:
+        return run_python("-c", code, folder=root, paths=(root,), **places).stdout.split()
+
+    answer, place, hits = run(USE_IT)
     assert (answer, hits) == ("1", "0") and Path(place).parent.parent == temporary
     if taken:
         assert not list(mine.iterdir()) and list(temporary.iterdir()) == [mine]
     else:
         assert stat.S_IMODE(mine.stat().st_mode) == 0o700
-        assert run(USE_IT, root, **places) == ["1", place, "1"]
+        assert run(USE_IT) == ["1", place, "1"]
     nowhere = "import tempfile; tempfile.gettempdir = lambda: '/proc/none'"
-    assert run(nowhere + USE_IT, root, **places) == ["1", "None", "0"]
+    assert run(nowhere + USE_IT) == ["1", "None", "0"]

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from card_envs.scaffold.high_card import GAME as TINY
+from tests.conftest import ROOT, run_python
 
 # How a loop reaches the function `worth` of another file: its import, and its use.
 LOOPS = {
@@ -105,11 +103,8 @@ def parts_at(step: int, after: int) -> dict[str, str]:
 
 def results(folder: Path, how: str, parts: dict[str, str]) -> dict[str, int]:
     """Return what the loops make of 5 in a new process: it imports them, may edit the parts, and then compiles."""
-    done = subprocess.run(
-        [sys.executable, "-B", "-c", PROGRAM], input=json.dumps([str(folder), how, [*LOOPS], parts]), cwd=ROOT,
-        env=os.environ | {"NUMBA_CACHE_DIR": str(folder / "cache")}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    told = json.dumps([str(folder), how, [*LOOPS], parts])
+    done = run_python("-B", "-c", PROGRAM, stdin=told, NUMBA_CACHE_DIR=str(folder / "cache"))
     found: dict[str, int] = json.loads(done.stdout)
     return found
 
@@ -135,6 +130,7 @@ def test_an_edit_is_noticed_in_the_next_process(how: str, tmp_path: Path) -> Non
     for name, text in after.items():
         (tmp_path / f"{name}.py").write_text(text)
     assert {name: value for name, value in results(tmp_path, "fresh", {}).items() if value != 12} == {}
+    assert how != "fresh" or len([*(tmp_path / "cache").rglob("*.nbi")]) == len(LOOPS)  # what is outdated is gone
 
 
 DIGEST_OF_SOMEONES_GAME = """
@@ -151,7 +147,7 @@ print(*(rebuild(loop).function.__name__ for loop in (*loops, Specialization(find
 def test_the_digest_covers_what_a_loop_uses(tmp_path: Path) -> None:
     """An edit makes another name of the loops that use the file, and of no others."""
     shutil.copytree(ROOT / "card_envs", tmp_path / "card_envs", ignore=shutil.ignore_patterns("__pycache__", "models"))
-    shutil.copytree(TEMPLATE, tmp_path / "someones_game")
+    shutil.copytree(Path(str(TINY.rules.__file__)).parent, tmp_path / "someones_game")
     for file in (tmp_path / "someones_game").glob("*.py"):
         file.write_text(file.read_text().replace("card_envs.scaffold.high_card", "someones_game"))
     expected = {  # step_tables, bot_actions, find_illegal
@@ -166,11 +162,15 @@ def test_the_digest_covers_what_a_loop_uses(tmp_path: Path) -> None:
         "card_envs/compiling/_rules.py": "True True True",
         "card_envs/compiling/_specialize.py": "True True True",
     }
-    before, changes = run_python(DIGEST_OF_SOMEONES_GAME, tmp_path).split(), {}
+
+    def names() -> list[str]:
+        return run_python("-c", DIGEST_OF_SOMEONES_GAME, folder=tmp_path, paths=(tmp_path,)).stdout.split()
+
+    before, changes = names(), {}
     for name in expected:
         with (tmp_path / name).open("a") as source:
             source.write("# edited\n")
-        after = run_python(DIGEST_OF_SOMEONES_GAME, tmp_path).split()
+        after = names()
         changes[name] = " ".join(str(one != other) for one, other in zip(before, after, strict=True))
         before = after
     assert changes == expected

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
@@ -28,9 +25,8 @@ from card_envs.opponents.search import SearchPolicy
 from card_envs.opponents.search._decide import decide_tables, new_workspace
 from card_envs.scaffold.high_card import GAME
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
-from tests import conftest
+from tests.conftest import ONLY, ROOT, run_python
 
-ROOT = Path(__file__).parents[2]
 FACTOR = 3
 
 
@@ -176,11 +172,7 @@ for wanted, files in ran.items():
 
 def test_a_digest_covers_every_file_that_runs(game: Game) -> None:
     """Of every loop, by the files whose functions Python calls when it runs the loop as it is written."""
-    done = subprocess.run(
-        [sys.executable, "-c", FILES_THAT_RUN, game.package], cwd=ROOT, capture_output=True, text=True,
-        env={**os.environ, "NUMBA_DISABLE_JIT": "1", conftest.ONLY: ""}, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    done = run_python("-c", FILES_THAT_RUN, game.package, NUMBA_DISABLE_JIT="1", **{ONLY: ""})
     lines = [line.split() for line in done.stdout.splitlines()]
     assert [line for line in lines if line[0] != "True"] == []
     files = {Path(line[2]).stem for line in lines if Path(line[2]).parent == Path(str(game.rules.__file__)).parent}
@@ -266,8 +258,7 @@ def test_a_loop_without_a_file_is_compiled() -> None:
     """The loop of CONTRIBUTING.md, typed at a prompt."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     loop = next(block for block in re.findall("```python\n(.*?)```", text, re.DOTALL) if "specialize(" in block)
-    done = subprocess.run([sys.executable, "-"], input=loop, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0 and int(done.stdout) > 1, done.stderr
+    assert int(run_python("-", stdin=loop).stdout) > 1
 
 
 def sum_of_moves(states: Any) -> int:

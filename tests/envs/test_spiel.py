@@ -16,6 +16,7 @@ from card_envs.opponents import load_opponent
 from card_envs.opponents.policy import decisions_at
 from card_envs.play.episode import Episode
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
+from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import positions, short_options, some
 
 pytest.importorskip("pyspiel", reason="the extra `open-spiel` is not installed")
@@ -205,7 +206,8 @@ def test_their_bots_play_here_and_ours_there(game: Game) -> None:
     greedy = load_opponent("greedy", game)
     world = np.array([state.table.state], game.rules.STATE)
     ours = greedy.act(decisions_at(game, world), np.random.default_rng(0))
-    assert spiel.OpponentBot(greedy).step(state) == ours[0]
+    bot = spiel.OpponentBot(greedy)
+    assert bot.step(state) == pickle.loads(pickle.dumps(bot)).step(state) == copy.copy(bot).step(state) == ours[0]
     assert is_mcts(there, 3).step(state) in state.legal_actions()
     policy = FewSimulations(game)
     decisions = decisions_at(game, some(positions(game), 3, seed=301))
@@ -230,7 +232,17 @@ def test_policies_with_bots_can_be_copied(copied: Any, game: Game) -> None:
 
 
 def test_they_can_be_compared() -> None:
-    from card_envs.scaffold.high_card import GAME as TINY
 
     contest = Contest(TINY, ("greedy", f"{__name__}:FewSimulations"), 0, tuple(short_options(TINY).items()))
     assert len([*play_contest(contest, 2)]) == 1
+
+
+def test_what_is_sent_does_not_know_the_deals_to_come(game: Game) -> None:
+    made = loaded(game)
+    before = made.new_initial_state()
+    sent = [pickle.loads(pickle.dumps(one)) for one in (before, before, made.new_initial_state())]
+    deals = []
+    for state in (before, *sent):
+        state.apply_action(0)
+        deals.append(state.table.game.view.dealt_pack(state.table.state).tobytes())
+    assert len(set(deals)) == 2 and deals[0] != deals[1]

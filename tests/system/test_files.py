@@ -34,8 +34,7 @@ from card_envs.system.files import (
     replace_file,
     replace_folder,
 )
-from tests.conftest import play_randomly
-from tests.test_copies import interrupted
+from tests.conftest import interrupted, play_randomly
 
 
 def names(folder: Path) -> list[str]:
