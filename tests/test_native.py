@@ -433,11 +433,11 @@ def test_the_same_in_webassembly(built: Path, tmp_path: Path) -> None:
 
 
 HOST = """
-from card_envs.compiling._numba import leave_raw
+from card_envs.compiling._numba import keep_unoptimized
 from card_envs.engine.batch import BatchEnv
 from card_envs.scaffold.high_card import GAME
 BatchEnv(GAME, 1, seed=1)
-leave_raw()
+keep_unoptimized()
 """
 
 

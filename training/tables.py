@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from card_envs.compiling import specialize
 from card_envs.engine import _kernels as kernels
-from card_envs.engine._legality import words
+from card_envs.engine._legality import num_words
 from card_envs.engine.batch import BatchEnv
 from card_envs.game import Game, Int64s, UInt64s
 
@@ -202,7 +202,7 @@ class EpisodeLog:
         starts, lengths = (np.cumsum(lengths) - lengths)[order], lengths[order]
         states = self.tables.read_states()
         obs, mask = np.zeros((number, rules.OBS_SIZE), np.int8), np.zeros((number, rules.NUM_ACTIONS), np.int8)
-        legal = np.zeros((number, words(rules.NUM_ACTIONS)), np.uint64)
+        legal = np.zeros((number, num_words(rules.NUM_ACTIONS)), np.uint64)
         seat, rewards = np.zeros(number, np.int8), np.zeros((number, rules.NUM_SEATS), np.float32)
         done = np.zeros(number, np.bool_)
         specialize(kernels.reset_tables, game)(0, number, states, dealt_from[order])

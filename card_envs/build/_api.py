@@ -48,7 +48,7 @@ class Export(NamedTuple):
     Attributes:
         name: in the API, behind the game's prefix.
         function: the loop.
-        arguments: of the loop, as `_exported.exported` takes them.
+        arguments: of the loop, as `_exported.export_function` takes them.
         parameters: of the C function: declarations without the commas.
         meaning: what it does, for the header.
         bot, functions: as for `specialize`.

@@ -228,8 +228,8 @@ def renamed(function: Compiled, player: str, other: str) -> Compiled:
 def _compiled(task: Task, exports: Sequence[Export], targets: tuple[str, ...], objects: Path) -> list[Compiled]:
     """Return functions as machine code in one module, which has them under the names of equal players, too."""
     from card_envs.build._api import name_in_c
-    from card_envs.compiling._exported import argument_type, exported, parts_of
-    from card_envs.compiling._ir import linked
+    from card_envs.compiling._exported import argument_type, export_function, parts_of
+    from card_envs.compiling._ir import link_modules
     from card_envs.compiling._specialize import Specialization, rebuild
     from card_envs.compiling._targets import object_code, target_of
 
@@ -246,8 +246,8 @@ def _compiled(task: Task, exports: Sequence[Export], targets: tuple[str, ...], o
     missing = [target for target, file in files.items() if not (objects / file).exists()]
     if missing:
         rows = zip(loops, exports, symbols)
-        texts = [exported(loop, export.arguments, first, aliases) for loop, export, (first, *aliases) in rows]
-        text = linked(texts, [symbol for names in symbols for symbol in names])
+        texts = [export_function(loop, export.arguments, first, aliases) for loop, export, (first, *aliases) in rows]
+        text = link_modules(texts, [symbol for names in symbols for symbol in names])
         for target in missing:
             replace_file(objects / files[target], object_code(text, target_of(target, api=True)))
     layout = _sum(made_from.encode())[:LAYOUT]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.compiling import specialize
-from card_envs.engine._buffers import check_int, for_loops
+from card_envs.engine._buffers import as_writable, check_int
 from card_envs.game import Game, Int64s
 from card_envs.opponents._macros import MAX_LENGTH, Macros, PlanCache
 from card_envs.opponents.networks._afterstates import PLAYER, Afterstates
@@ -49,7 +49,7 @@ class NTuplePolicy(TrainedPolicy):
         """Take weights named and shaped as in `shapes`, in float16 or float32."""
         super().__init__(game, weights, sampled)
         self.max_positions = check_int(max_positions, 1, MOST_POSITIONS, "max_positions")
-        self.table = for_loops(np.ascontiguousarray(weights["weights"], np.float32))
+        self.table = as_writable(np.ascontiguousarray(weights["weights"], np.float32))
         self.plans = PlanCache()
 
     @staticmethod
