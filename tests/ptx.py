@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from numba import cuda, typeof, types
 
-from card_envs.engine._buffers import row_size
+from card_envs.engine.buffers import row_size
 from card_envs.engine.gpu import GpuBatchEnv
 from card_envs.game import Game
 from card_envs.games import GAMES

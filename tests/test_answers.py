@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from card_envs._answers import UnclearAnswer, move_in
 from card_envs.envs.aec import CardEnv
+from card_envs.frontends._answers import UnclearAnswer, move_in
+from card_envs.frontends.text import TextEnv
 from card_envs.game import Game
-from card_envs.text import TextEnv
 
 # X and Y stand for two moves of a game.
 CLEAR = [

@@ -13,8 +13,7 @@ from card_envs.compare.pairs import play_pairs
 from card_envs.compiling import specialize
 from card_envs.engine.table import Table
 from card_envs.game import Game, Int8s, State, reveals
-from card_envs.opponents import _macros
-from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, Macros, PlanCache
+from card_envs.opponents.macros import MAX_LENGTH, NO_ACTION, Macros, PlanCache
 from card_envs.opponents.networks._afterstate_network import new_scorer, score_macros
 from card_envs.opponents.networks.policies import LookaheadPolicy
 from card_envs.opponents.policy import decisions_at
@@ -230,7 +229,7 @@ def test_a_cache_knows_how_macros_go_on(game: Game) -> None:
 
 def test_a_full_cache_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
     game = games_under_test()[-1]
-    monkeypatch.setattr(_macros, "MAX_ENTRIES", 3)
+    monkeypatch.setattr("card_envs.opponents.macros.MAX_ENTRIES", 3)
     cache = PlanCache()
     cache.actions.update({bytes([k]): 0 for k in range(4)})
     cache.add(game, positions(game)[:1].copy(), np.full((1, 2), NO_ACTION, np.int16))

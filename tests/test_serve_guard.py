@@ -23,15 +23,15 @@ import pytest
 from benchmarks.serving import ENVIRONMENT
 from card_envs import GameRecord, replay
 from card_envs.envs.aec import CardEnv
+from card_envs.frontends.serve import _stdio as stdio_module
+from card_envs.frontends.serve._command import ANYWHERE, listen, make_seats, names_of
+from card_envs.frontends.serve._limits import Limits
+from card_envs.frontends.serve._messages import STATUS
+from card_envs.frontends.serve._operations import CALLS, OPERATIONS, Operation
+from card_envs.frontends.serve._seats import Seats
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent
 from card_envs.scaffold.high_card import GAME as TINY
-from card_envs.serve import _stdio as stdio_module
-from card_envs.serve._command import ANYWHERE, listen, make_seats, names_of
-from card_envs.serve._limits import Limits
-from card_envs.serve._messages import STATUS
-from card_envs.serve._operations import CALLS, OPERATIONS, Operation
-from card_envs.serve._seats import Seats
 from card_envs.testing.malformed import mutated
 from tests.serving import ask, bytes_waiting, serving
 
@@ -39,7 +39,7 @@ pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
 pytest.importorskip("httpx", reason="what FastAPI's test client needs is not installed")
 from fastapi.testclient import TestClient
 
-from card_envs.serve.app import make_app
+from card_envs.frontends.serve.app import make_app
 
 LIMITS = Limits(searches=1, body=1 << 16)
 

@@ -12,10 +12,10 @@ import torch
 from numpy.typing import NDArray
 
 from card_envs.compiling import specialize
-from card_envs.engine._buffers import row_size
-from card_envs.engine._dealing import draw_world
+from card_envs.engine.buffers import row_size
+from card_envs.engine.dealing import draw_world
 from card_envs.game import Game, legal, observe, play, reveals, total
-from card_envs.opponents.networks._afterstates import (
+from card_envs.opponents.networks.afterstates import (
     NUM_FLAGS,
     NUM_WORLDS,
     AfterstateWorkspace,

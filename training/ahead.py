@@ -13,12 +13,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from card_envs.engine._buffers import row_size
-from card_envs.engine._dealing import draw_world
-from card_envs.engine._sums import Floats
+from card_envs.engine.buffers import row_size
+from card_envs.engine.dealing import draw_world
+from card_envs.engine.sums import Floats
 from card_envs.game import Game, Int8s, Int64s, Rules, UInt64s, bounds, observe, reveals, total
-from card_envs.opponents._macros import observation_hash
-from card_envs.opponents.networks._afterstates import (
+from card_envs.opponents.macros import observation_hash
+from card_envs.opponents.networks.afterstates import (
     CHANCE_AHEAD,
     ENDS_DEAL,
     KEPT,

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from card_envs._files import error_text
-from card_envs.compare._report import check_picture, save_picture
+from card_envs.compare.report import check_picture, save_picture
+from card_envs.system.files import error_text
 
 from .command import command, say
 from .run_folder import RunFolder

@@ -15,9 +15,9 @@ import torch
 from numpy.typing import NDArray
 
 from card_envs.compiling import specialize
-from card_envs.engine import _kernels as kernels
-from card_envs.engine._legality import num_words
+from card_envs.engine import kernels
 from card_envs.engine.batch import BatchEnv
+from card_envs.engine.legality import num_words
 from card_envs.game import Game, Int64s, UInt64s
 
 from .checkpoint import Arrays

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.compiling import rule
-from card_envs.engine._buffers import seed_number
+from card_envs.engine.buffers import seed_number
 from card_envs.game import Int8s, Key, Stream, UInt64s
 
 GOLDEN_RATIO = np.uint64(0x9E3779B97F4A7C15)

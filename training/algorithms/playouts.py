@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from card_envs.engine._buffers import row_size
-from card_envs.engine._kernels import bot_actions
+from card_envs.engine.buffers import row_size
+from card_envs.engine.kernels import bot_actions
 from card_envs.game import Game, Int8s, Int64s, State, legal, observe, play, score_margin
 
 from ..moves import DeviceRecorder, HostRecorder, taken
