@@ -11,7 +11,7 @@ from card_envs.draw._pips import PIPS
 from card_envs.draw.picture import MARGIN, Picture, fan_step
 
 FACES = {*deck(ACE_HIGH), *JOKER_COLOURS}
-TOLD_ELSEWHERE = ("version", "game", "options", "seat", "to_move", "legal")  # keys that every view has
+HIDDEN_KEYS = ("version", "game", "options", "seat", "to_move", "legal")  # keys that every view has
 LARGEST = 1.6  # scale of cards and captions, where there is room
 LONGEST = 3  # letters of a text in a list that is drawn as a card
 SIZES = {False: (1080, 850), True: (800, 1240)}  # width and height, wide and tall
@@ -26,14 +26,14 @@ class Row(NamedTuple):
     text: str = ""
 
 
-def draw_view(title: str, given: dict[str, Any], tall: bool) -> str:
+def draw_view(title: str, view: dict[str, Any], tall: bool) -> str:
     """Return a view as an SVG document; the hand lies at the bottom, where its legal cards can be touched."""
     width, height = SIZES[tall]
-    rows = [row for key, value in given.items() if key not in TOLD_ELSEWHERE for row in _view_rows(key, value)]
+    rows = [row for key, value in view.items() if key not in HIDDEN_KEYS for row in _view_rows(key, value)]
     rows.sort(key=lambda row: row.label == "hand")
     held = {card for row in rows if row.label == "hand" for card in row.cards or ()}
     picture = Picture(
-        title, width, height, {move: (move, move) if move in held else ("", "") for move in given["legal"]}
+        title, width, height, {move: (move, move) if move in held else ("", "") for move in view["legal"]}
     )
     needed = sum(LINE if row.cards is None else CARDS for row in rows)
     size = min(LARGEST, (height - 2 * MARGIN) / max(needed, 1))

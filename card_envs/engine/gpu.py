@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from card_envs.compiling import specialize, specialize_bot
 from card_envs.engine import kernels
-from card_envs.engine.batch import MAX_DECISIONS
+from card_envs.engine.batch import MAX_DECISIONS, _new_states
 from card_envs.engine.buffers import (
     SEEN,
     Fixed,

@@ -107,7 +107,7 @@ class NewGame(NamedTuple):
                 continue
             inside = part.parts[0] == "tests"
             package, rest = (self.tests, part.relative_to("tests")) if inside else (self.package, part)
-            text = self.renamed(path.read_text(encoding="utf-8"))
+            text = self.rename(path.read_text(encoding="utf-8"))
             files[self.folder_of(package) / rest] = self.with_sorted_imports(text) if path.suffix == ".py" else text
         for place, text in self.places().items():
             files[place] = text.format(name=self.name, title=self.title, shared=SHARED_TESTS, train=self.train)
@@ -131,8 +131,8 @@ class NewGame(NamedTuple):
             return f"training.train --config configs/{self.name}.toml --processes 0"
         return f"card_envs train --config {self.name}.toml --processes 0"
 
-    def renamed(self, text: str) -> str:
-        """Return a text of the template with the names of this game."""
+    def rename(self, text: str) -> str:
+        """Replace the names of the template in a text by those of this game."""
         text = GOLDEN.sub(NO_GOLDEN, text)
         old, new = rule_prefix(TEMPLATE.title), rule_prefix(self.title)
         names = {
@@ -147,7 +147,7 @@ class NewGame(NamedTuple):
 
     def with_sorted_imports(self, text: str) -> str:
         """Return a file's text with sorted imports: packages of one project may belong to two now."""
-        own = {"card_envs", "tests"} if self.in_checkout else {self.name}
+        first_party = {"card_envs", "tests"} if self.in_checkout else {self.name}
         nodes = [node for node in ast.parse(text).body if isinstance(node, (ast.Import, ast.ImportFrom))]
         nodes = [node for node in nodes if not (isinstance(node, ast.ImportFrom) and node.module == "__future__")]
         if not nodes:
@@ -159,7 +159,7 @@ class NewGame(NamedTuple):
             is_from = isinstance(node, ast.ImportFrom)
             module = node.module or "" if isinstance(node, ast.ImportFrom) else node.names[0].name
             top = module.split(".")[0]
-            section = 2 if top in own else 0 if top in sys.stdlib_module_names else 1
+            section = 2 if top in first_party else 0 if top in sys.stdlib_module_names else 1
             sections[section].append((is_from, module, "".join(lines[node.lineno - 1 : node.end_lineno])))
         blocks = ("".join(statement for *_, statement in sorted(part)) for part in sections if part)
         return "".join(lines[:first]) + "\n".join(blocks) + "".join(lines[last:])
