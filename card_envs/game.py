@@ -60,6 +60,7 @@ Stats: TypeAlias = Int64s  # the entries of STATS, concatenated: see `update_sta
 
 SHORT_RULES = "\n## In short\n"
 LONGEST_MOVE = 100  # letters of a move in words
+GREEDY = "greedy"  # the scripted player, whose action is the baseline that others are compared with
 STRONG = "search:64"  # what `strong` stands for in a game that says nothing else
 SCRATCH_STATES = 64  # length of the `states` that `refine_world` gets
 

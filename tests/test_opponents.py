@@ -25,7 +25,7 @@ from card_envs.games import GAMES, get_game
 from card_envs.opponents import load_opponent, opponent_names
 from card_envs.opponents._levels import levels
 from card_envs.opponents.about import about, comparisons, figures_of
-from card_envs.opponents.names import folder_of, frames, load_cached, name_of_folder, parse, split_names
+from card_envs.opponents.names import folder_of, load_cached, name_of_folder, parse, phase_templates, split_names
 from card_envs.opponents.networks.folder import (
     CARD_FILE,
     WEIGHTS_FILE,
@@ -400,10 +400,10 @@ def test_a_folder_is_given_as_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_frames() -> None:
-    first, rest = frames("bidding", "greedy", ["ppo", "my.module:Mine"])
+    first, rest = phase_templates("bidding", "greedy", ["ppo", "my.module:Mine"])
     assert ("ppo".join(first), "ppo".join(rest)) == ("bidding=ppo+greedy", "bidding=greedy+ppo")
     with pytest.raises(ValueError, match="combines two"):
-        frames("bidding", "greedy", ["ppo", "bidding=ppo+greedy"])
+        phase_templates("bidding", "greedy", ["ppo", "bidding=ppo+greedy"])
 
 
 @pytest.mark.parametrize(

@@ -155,13 +155,13 @@ def recorded(wanted, bound):
     return called
 
 with specializing.watching_specialize(recorded), np.errstate(all="ignore"):
-    warm.visit_environments(game)
-    warm.visit_batches(game)
+    warm.warm_up_environments(game)
+    warm.warm_up_batches(game)
     for name in {re.sub(r"^search:[0-9]+", "", name): name for name in warm.opponent_names(game)}.values():
         if "moves=turn" not in name or game.name == "high_card":  # a minute; `strong` has the same files
-            warm.visit_opponent(game, warm.load_opponent(name, game))
+            warm.warm_up_opponent(game, warm.load_opponent(name, game))
     if game.is_solitaire:
-        warm.visit_solver(game)
+        warm.warm_up_solver(game)
 
 for wanted, files in ran.items():
     digested = {function.__code__.co_filename for function in specializing.rebuild(wanted).sources}

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from card_envs.engine.buffers import row_size
 from card_envs.engine.dealing import draw_world
 from card_envs.engine.sums import Floats
-from card_envs.game import Game, Int8s, Int64s, Rules, UInt64s, bounds, observe, reveals, total
+from card_envs.game import GREEDY, Game, Int8s, Int64s, Rules, UInt64s, bounds, observe, reveals, total
 from card_envs.opponents.macros import observation_hash
 from card_envs.opponents.networks.afterstates import (
     CHANCE_AHEAD,
@@ -28,7 +28,6 @@ from card_envs.opponents.networks.afterstates import (
     NOT_MERGED,
     NUM_AHEAD,
     NUM_FLAGS,
-    PLAYER,
     follow_seen,
     merge_moves,
     move_fields,
@@ -170,7 +169,7 @@ class AheadWriter:
         words, facts = states.view(torch.int64), (int(self.game.all_see_alike), rules.OBS_SIZE)
         for some in torch.split(pairs, FOLLOWED_AT_ONCE):
             given = states, words, some, played, played.view(torch.int64), seen, facts
-            tables.run(follow_pairs, len(some), *given, followed, kept, bot=PLAYER)
+            tables.run(follow_pairs, len(some), *given, followed, kept, bot=GREEDY)
         tables.run(merge_followed, len(mask), baseline, followed, reached, kept)
         return kept
 
@@ -205,7 +204,7 @@ class AheadWriter:
         played = worlds.new_empty((number * NUM_AHEAD, worlds.shape[1]))
         seen = torch.empty((number * NUM_AHEAD, size), dtype=torch.int8, device=worlds.device)
         given = worlds, worlds.view(torch.int64), moves, played, played.view(torch.int64), seen
-        self.tables.run(look_ahead, len(played), *given, self.game.all_see_alike, bot=PLAYER)
+        self.tables.run(look_ahead, len(played), *given, self.game.all_see_alike, bot=GREEDY)
         sums = seen.new_zeros((number, size), dtype=torch.int16)
         for world in seen.view(number, NUM_AHEAD, size).unbind(1):
             sums += world

@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from card_envs.game import Game, Int64s, Rules, total
 from card_envs.opponents.networks._sparse import SparseRows
-from card_envs.opponents.networks.afterstates import Afterstates, afterstates, joined, move_fields
+from card_envs.opponents.networks.afterstates import Afterstates, afterstates, concatenate, move_fields
 
 from .after import AfterWriter
 from .ahead import AheadWriter
@@ -53,7 +53,7 @@ class MoveSource(Protocol):
         """Return the moves of some of the decisions."""
         ...
 
-    def shown(self) -> torch.Tensor:
+    def action_mask(self) -> torch.Tensor:
         """Return [N, A] int8, 1 for each move with a row."""
         ...
 
@@ -91,8 +91,8 @@ class HostMoves:
         decisions, actions, is_baseline, own = map(torch.from_numpy, found)
         return Moves(decisions, actions, is_baseline, (sparse, own))
 
-    def shown(self) -> torch.Tensor:
-        return torch.from_numpy(self.after.shown(self._num_actions))
+    def action_mask(self) -> torch.Tensor:
+        return torch.from_numpy(self.after.action_mask(self._num_actions))
 
 
 class HostRecorder:
@@ -125,7 +125,7 @@ class HostRecorder:
 
     def all(self, baseline: torch.Tensor, mask: torch.Tensor) -> HostMoves:
         """Return what moves change, of all decisions so far."""
-        return HostMoves(joined(self.steps), self.game.rules)
+        return HostMoves(concatenate(self.steps), self.game.rules)
 
 
 def moves_of(first: torch.Tensor, rows: Selection) -> tuple[torch.Tensor, torch.Tensor]:
@@ -152,8 +152,8 @@ class DeviceMoves:
         pairs, changes = self._recorder.written(*self._taken(rows))
         return self._recorder.moves(pairs[:, 0], pairs[:, 1], changes)
 
-    def shown(self) -> torch.Tensor:
-        return self._recorder.shown(*self._taken(slice(None)))
+    def action_mask(self) -> torch.Tensor:
+        return self._recorder.action_mask(*self._taken(slice(None)))
 
     def _taken(self, rows: Selection) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return States, baseline and legal actions of some decisions, as `DeviceRecorder.written` takes them."""
@@ -174,7 +174,7 @@ class KeptMoves:
         moves, decision = moves_of(self._first, rows)
         return self._recorder.moves(decision, self._actions[moves], taken(self._rows, moves))
 
-    def shown(self) -> torch.Tensor:
+    def action_mask(self) -> torch.Tensor:
         _, decision = moves_of(self._first, slice(None))
         shown = self._rows.new_zeros((len(self._first) - 1, self._recorder.game.rules.NUM_ACTIONS))
         shown[decision, self._actions] = 1
@@ -265,7 +265,7 @@ class DeviceRecorder:
         self._writer.write(states, baseline, kept, pairs, rows)
         return pairs, rows
 
-    def shown(self, states: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    def action_mask(self, states: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Return [n, A] int8, 1 for each action that has a row."""
         return (self._writer.kept(states, baseline, mask) != 0).to(torch.int8)
 

@@ -320,7 +320,7 @@ class Rollout:
             learned &= torch.from_numpy(chosen).to(learned.device)
         moves = self.mask[t] * learned[:, None]
         if merged is not None:
-            moves &= merged.shown()
+            moves &= merged.action_mask()
         self.labels[t] = self.label(self.tables, self.baseline[t], moves, self.rng)
 
     def inputs(self) -> Inputs:

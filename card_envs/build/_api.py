@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from card_envs.build import _functions as functions
 from card_envs.compiling._exported import Local, Number, Pointer, memory_of
 from card_envs.compiling._specialize import Functions
-from card_envs.game import Game
+from card_envs.game import GREEDY, Game
 from card_envs.opponents.macros import MAX_LENGTH
 from card_envs.opponents.names import load_opponent
 from card_envs.opponents.networks._afterstate_network import AfterstateNetwork
-from card_envs.opponents.networks.afterstates import PLAYER
 from card_envs.opponents.phased import PhasedPolicy
 from card_envs.opponents.scripted import ScriptedPolicy
 from card_envs.opponents.search import SearchPolicy
@@ -31,7 +30,7 @@ from card_envs.opponents.search._parts import (
     ranks_macros,
     scripted_moves,
 )
-from card_envs.opponents.search._workers import sized
+from card_envs.opponents.search._workers import limit_arms
 from card_envs.reviews._judge import WORLDS
 
 ERRORS = {
@@ -145,8 +144,8 @@ def player_of(game: Game, name: str) -> ExportedPlayer:
     if isinstance(policy, PhasedPolicy):
         phase, inside = (policy.actions.start, policy.actions.stop), _moves(game, policy.inside, name)
         policy = policy.outside
-    bot = policy.bot if isinstance(policy, ScriptedPolicy) else PLAYER
-    if phase != (0, 0) and bot != PLAYER:
+    bot = policy.bot if isinstance(policy, ScriptedPolicy) else GREEDY
+    if phase != (0, 0) and bot != GREEDY:
         raise ValueError(f"{name}: can't be exported: {bot} with another policy in a phase")
     search = policy if isinstance(policy, SearchPolicy) else None
     bound, player = _export_search(game, search, name) if search else _export_answer(game, policy, name)
@@ -214,7 +213,7 @@ def _new_judging(game: Game, policy: SearchPolicy, name: str, searcher: function
     is_turn = policy.moves == "turn"
     turns = searcher if is_turn else _export_search(game, replace(policy, moves="turn"), name)[1]
     budget = turns.budget.of_lines(2, WORLDS)
-    pricing = _new_searcher(game, budget, sized(turns.workspace, budget.candidates), 2, NoArrays())
+    pricing = _new_searcher(game, budget, limit_arms(turns.workspace, budget.candidates), 2, NoArrays())
     values = np.zeros((len(functions.ROWS), game.rules.NUM_ACTIONS))
     return functions.Judging(new_line_scratch(game), pricing.batch.lines, values, turns, pricing, is_turn)
 

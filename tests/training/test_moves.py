@@ -63,7 +63,7 @@ def written(
             recorder.step(torch.ones_like(tables.done), baseline, tables.mask)
             source = recorder.all(baseline[None], tables.mask[None])
             assert isinstance(source, KeptMoves) == (reading.lookahead and most_kept is None)
-            found.append({"shown": source.shown(), **source.of(chosen)._asdict()})
+            found.append({"shown": source.action_mask(), **source.of(chosen)._asdict()})
     for name, tensor in found[-1].items():
         assert torch.equal(tensor, found[0][name])
     return {name: tensor.cpu().numpy() for name, tensor in found[0].items()}
@@ -78,7 +78,7 @@ def assert_the_cpus(found: Any, game: Game, states: NDArray[Any], reading: MoveR
     np.testing.assert_array_equal(found["decision"], decision_of(expected))
     np.testing.assert_array_equal(found["action"], expected.action)
     np.testing.assert_array_equal(found["is_baseline"], expected.action == shown[chosen][decision_of(expected)])
-    np.testing.assert_array_equal(found["shown"][chosen], expected.shown(game.rules.NUM_ACTIONS))
+    np.testing.assert_array_equal(found["shown"][chosen], expected.action_mask(game.rules.NUM_ACTIONS))
     # What is seen after the move, of which what is seen before is taken away.
     before = decided.obs[chosen][found["decision"]]
     rows = changes_of(found["changes"], before, game, reading.lookahead)
@@ -96,7 +96,7 @@ class GivenMoves:
     def of(self, rows: Selection) -> Moves:
         return self.found
 
-    def shown(self) -> torch.Tensor:
+    def action_mask(self) -> torch.Tensor:
         raise NotImplementedError
 
 

@@ -185,8 +185,8 @@ def model_file(path: str | Path, limit: int) -> bytes:
     """Return an ONNX file as one self-contained model; torch's exporter, for one, stores weights beside it.
 
     Args:
-        path: of the model.
-        limit: of the model with its weights, in bytes.
+        path: the model's file.
+        limit: most bytes of the model with its weights.
 
     Raises:
         ValueError: not a model, too large, or its weights are not in regular files in its own folder.
@@ -284,7 +284,7 @@ def dense_moves(rules: Rules, inputs: Inputs) -> Inputs:
     """Return a model's inputs of the legal actions, for networks that score actions by their afterstates.
 
     Args:
-        rules: of the game.
+        rules: the game's rules.
         inputs: `policy.inputs(decisions)` of the `AfterstatePolicy` or `OnnxPolicy` that the model is.
 
     Returns:
@@ -327,18 +327,19 @@ def to_onnx(policy: TrainedPolicy) -> bytes:
     x = graph.node("MatMul", seen, graph.constant(first * input_scale(policy.game.input_fields)[:, None]))
     x = graph.node("Add", x, graph.constant(bias))
     if isinstance(policy, AfterstatePolicy):
-        shown = MOVES[policy.lookahead]
-        names += [shown, "decision", "action"]
+        moves = MOVES[policy.lookahead]
+        names += [moves, "decision", "action"]
         weight = policy.weights["move.weight"].astype(np.float32).T * move_scale(rules)[:, None]
-        change = graph.node("MatMul", shown, graph.constant(weight))
+        change = graph.node("MatMul", moves, graph.constant(weight))
         x = graph.node("Add", graph.node("Gather", x, "decision", axis=0), change)
     for weight, bias in rest:
         x = graph.node("Add", graph.node("MatMul", graph.node("Relu", x), graph.constant(weight)), graph.constant(bias))
     legal = graph.node("Greater", "action_mask", graph.constant(np.zeros((), np.float32)))
     low = graph.constant(np.full((), ILLEGAL, np.float32))
     if isinstance(policy, AfterstatePolicy):
-        own = graph.node("Gather", shown, graph.constant(np.array([total(move_fields(rules)) - 1])), axis=1)
-        x = graph.node("Add", x, graph.node("Mul", own, graph.constant(policy.weights["own"].astype(np.float32))))
+        is_baseline = graph.node("Gather", moves, graph.constant(np.array([total(move_fields(rules)) - 1])), axis=1)
+        bonus = graph.constant(policy.weights["own"].astype(np.float32))
+        x = graph.node("Add", x, graph.node("Mul", is_baseline, bonus))
         scores = graph.node("Squeeze", x, graph.constant(np.array([1])))
         axis = graph.constant(np.array([1]))
         at = graph.node(
@@ -386,7 +387,7 @@ def _inputs(graph: Any) -> list[Any]:
 
 
 def _with_metadata(model: Any, game: Game) -> bytes:
-    """Return a model that says which game it plays and what it reads."""
+    """Return a model with its game and inputs in the metadata."""
     from onnx import helper
 
     inputs = ",".join(entry.name for entry in _inputs(model.graph))
@@ -419,18 +420,18 @@ def module_to_onnx(module: Any, game: Game, outputs: Outputs | None = None) -> b
             with torch.no_grad():
                 logits = module(*example)
             if not isinstance(logits, torch.Tensor) or logits.shape != example[1].shape:
-                found = list(logits.shape) if isinstance(logits, torch.Tensor) else type(logits).__name__
-                raise ValueError(f"expected {outputs} of shape {list(example[1].shape)}, got {found}")
+                got = list(logits.shape) if isinstance(logits, torch.Tensor) else type(logits).__name__
+                raise ValueError(f"expected {outputs} of shape {list(example[1].shape)}, got {got}")
         except Exception as error:
             shapes = f"observation {list(example[0].shape)} and action_mask {list(example[1].shape)}"
             raise ValueError(f"{name} does not fit {game.name}: with {shapes}: {_cause(error)}") from None
         try:
-            return _with_metadata(_exported(module, example, outputs), game)
+            return _with_metadata(_export(module, example, outputs), game)
         except Exception as error:  # torch raises many types for modules that it can't translate
             raise ValueError(f"{name} can't be written as an ONNX model: {_cause(error)}") from None
 
 
-def _exported(module: Any, example: tuple[Any, ...], outputs: Outputs) -> Any:
+def _export(module: Any, example: tuple[Any, ...], outputs: Outputs) -> Any:
     """Return a module as a model, silently: torch prints progress and pages of graphs, and logs what it lacks."""
     import onnx
     import torch
