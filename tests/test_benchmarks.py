@@ -23,7 +23,7 @@ from benchmarks.__main__ import (
     OBS_SIZE,
     OPEN_SPIEL,
     TrickGame,
-    compiled,
+    compile_game,
     open_spiel_moves,
     our_steps,
     turns_of,
@@ -38,7 +38,7 @@ needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is
 
 @needs_compiler
 def test_the_c_game_is_a_trick_game(tmp_path: Path) -> None:
-    game = TrickGame(compiled(tmp_path), 64, seed=3)
+    game = TrickGame(compile_game(tmp_path), 64, seed=3)
     ended, rows = 0, np.arange(64)
     for _ in range(600):
         bidding = game.mask[:, 54:].any(axis=1)
@@ -94,7 +94,7 @@ def test_training_is_counted() -> None:
     from benchmarks.training import rows
 
     found = list(rows(1e-9))
-    assert len(found) == 1 and all(row.other_rate > 0 and row.own_rate > 0 for row in found)
+    assert len(found) == 1 and all(row.other_rate > 0 and row.our_rate > 0 for row in found)
 
 
 def test_rows_hold_rates_and_ratios() -> None:
@@ -144,7 +144,7 @@ def test_each_takes_its_turn_on_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: p
     monkeypatch.setattr(gpu, "GAMES", {TINY.name: TINY})
     monkeypatch.setattr(gpu, "PGX", ("full", "one", "other"))
     monkeypatch.setattr(gpu, "pgx_steps", steps)
-    found = gpu.measured(4, 1e-9)
+    found = gpu.measure(4, 1e-9)
     assert list(found) == [TINY.name, "pgx one", "pgx other"] and min(found.values()) > 0
     assert turns == ["one", "other", *["one", "other"] * (1 + gpu.ROUNDS)]
     assert "full, 4 tables: left out: RESOURCE_EXHAUSTED" in capsys.readouterr().err
@@ -173,11 +173,11 @@ def test_pgx_plays_on_the_cpu() -> None:
 def test_methods_learn(method: str, needs: str) -> None:
     for needed in ("torch", needs):
         pytest.importorskip(needed)
-    from benchmarks.training import METHODS, Budget, measured, options_of
+    from benchmarks.training import METHODS, Budget, measure, options_of
 
     game = get_game("back_alley")
     decisions, policy = next(METHODS[method](game, options_of(game), 0, Budget(0.01)))
-    assert decisions > 0 and 0 <= measured(game, policy(), 4)["greedy"]["won"]["mean"] <= 1
+    assert decisions > 0 and 0 <= measure(game, policy(), 4)["greedy"]["won"]["mean"] <= 1
 
 
 def test_learning_curves_count_only_learning(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,13 +30,13 @@ from .tables import copy_words
 if TYPE_CHECKING:  # it needs CUDA
     from card_envs.engine.gpu import GpuBatchEnv
 
-AT_ONCE = 1 << 17  # moves whose rows are written by one launch, each with a State
-AGREED_AT_ONCE = 1 << 14  # likewise of moves that reveal a card, each with a workspace of some 10 KB
+ROWS_PER_LAUNCH = 1 << 17  # each with a State
+AGREED_PER_LAUNCH = 1 << 14  # rows of moves that reveal a card, each with a workspace of some 10 KB
 
 
-def own_workspace(all_of_them: AfterstateWorkspace, r: int) -> AfterstateWorkspace:
-    """Return the workspace of thread r: all have one more dimension in front."""
-    w = all_of_them
+def workspace_of(workspaces: AfterstateWorkspace, r: int) -> AfterstateWorkspace:
+    """Return the workspace of thread r; arrays of `workspaces` have one more dimension in front."""
+    w = workspaces
     return AfterstateWorkspace(
         w.scale, w.all_see_alike, w.worlds[r], w.before[r], w.after[r], w.agreed[r], w.legal_now[r], w.legal_after[r],
         w.legal_there[r], w.single[r], w.key[r], w.sums[r], w.followed[r], w.reached[r], w.kept[r],
@@ -76,7 +76,7 @@ def write_agreed(
     Where worlds differ, the observation stays as before.
     """
     for n in range(first, last):
-        workspace, r = own_workspace(workspaces, n), numbers[n]
+        workspace, r = workspace_of(workspaces, n), numbers[n]
         i, action = pairs[r, 0], pairs[r, 1]
         load_decision(states[i], workspace)
         for earlier in range(action):
@@ -110,21 +110,21 @@ class AfterWriter:
     """Writes rows of decisions at tables on a GPU, for which it waits.
 
     Attributes:
-        width: of a row.
+        width: bytes of a row.
     """
 
     def __init__(self, game: Game, tables: GpuBatchEnv, most: int) -> None:
-        """Prepare to write `most` rows at once at most."""
+        """Allocate workspaces; `most` is the most rows written at once."""
         from card_envs.engine.gpu import kernel_array
 
         self.game, self.tables = game, tables
         self.width = row_size(total(move_fields(game.rules)))
         self._array = kernel_array
-        self._num_workspaces = min(AGREED_AT_ONCE, most)
+        self._num_workspaces = min(AGREED_PER_LAUNCH, most)
         self._workspaces = self._new_workspaces()
 
-    def kept(self, states: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """Return [n, A] int8, not zero for each move that has a row: see `AheadWriter.kept`."""
+    def mark_moves(self, states: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Return [n, A] int8, not zero for each move that has a row: see `AheadWriter.mark_moves`."""
         return mask.contiguous()
 
     def write(
@@ -134,25 +134,25 @@ class AfterWriter:
         tables, rules, array = self.tables, self.game.rules, self._array
         sizes = rules.OBS_SIZE, rules.NUM_ACTIONS
         reveal = torch.empty(len(pairs), dtype=torch.int8, device=rows.device)
-        played = states.new_empty((min(len(pairs), AT_ONCE), states.shape[1]))
+        played = states.new_empty((min(len(pairs), ROWS_PER_LAUNCH), states.shape[1]))
         words = states.view(torch.int64), played.view(torch.int64)
-        for some, into, marks in zip(*(torch.split(tensor, AT_ONCE) for tensor in (pairs, rows, reveal))):
-            common = states, words[0], some, baseline, sizes, played, words[1]
-            tables.run(write_after, len(some), *common, into, marks)
+        for part, into, marks in zip(*(torch.split(tensor, ROWS_PER_LAUNCH) for tensor in (pairs, rows, reveal))):
+            common = states, words[0], part, baseline, sizes, played, words[1]
+            tables.run(write_after, len(part), *common, into, marks)
         agreed = specialize(write_agreed, self.game, target="cuda")
-        given = array(states.flatten(), rules.STATE), array(pairs), array(baseline), sizes
+        inputs = array(states.flatten(), rules.STATE), array(pairs), array(baseline), sizes
         for numbers in torch.split(reveal.nonzero()[:, 0].contiguous(), self._num_workspaces):
-            tables.launch(agreed, len(numbers), *given, array(numbers), self._workspaces, array(rows))
+            tables.launch(agreed, len(numbers), *inputs, array(numbers), self._workspaces, array(rows))
 
     def _new_workspaces(self) -> AfterstateWorkspace:
         """Return workspaces for as many threads as a launch may have."""
-        one = new_afterstate_workspace(self.game)
+        workspace = new_afterstate_workspace(self.game)
 
-        def stacked(array: NDArray[Any]) -> Any:
+        def stack(array: NDArray[Any]) -> Any:
             memory = torch.zeros((self._num_workspaces, array.nbytes), dtype=torch.uint8, device=self.tables.device)
             self._memory.append(memory)
             return self._array(memory, array.dtype)
 
-        self._memory = [torch.from_numpy(one.scale).to(self.tables.device)]
-        arrays = map(stacked, one[2:])
-        return AfterstateWorkspace(self._array(self._memory[0]), one.all_see_alike, *arrays)
+        self._memory = [torch.from_numpy(workspace.scale).to(self.tables.device)]
+        arrays = map(stack, workspace[2:])
+        return AfterstateWorkspace(self._array(self._memory[0]), workspace.all_see_alike, *arrays)

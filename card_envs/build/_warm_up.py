@@ -172,4 +172,4 @@ def warm_up_training(game: Game) -> None:
         if learner["algorithm"] == "td":
             learning.algorithm.deals_each = 1
         learning.iterate()
-        warm_up_opponent(game, Opponent("learned", game, learning.algorithm.stored()))
+        warm_up_opponent(game, Opponent("learned", game, learning.algorithm.stored_policy()))

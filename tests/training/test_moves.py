@@ -19,7 +19,7 @@ from tests.test_afterstates import decision_of, dense
 from tests.test_gpu import simulated
 from training import after, ahead
 from training.ahead import ahead_columns, wide_entries
-from training.moves import DeviceRecorder, HostMoves, KeptMoves, MoveReading, Moves, Selection
+from training.moves import DeviceRecorder, HostMoves, MoveReading, Moves, Selection, StoredMoves
 from training.networks import AfterstateActor, Inputs, Observations
 
 READINGS = (MoveReading(False, True), MoveReading(False, False), MoveReading(True, True))
@@ -54,15 +54,15 @@ def written(
     chosen = torch.tensor([*range(len(states) - 1), 0], device=tables.device)
     found = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(after, "AT_ONCE", at_once)
-        patch.setattr(after, "AGREED_AT_ONCE", max(1, at_once // 2))
-        patch.setattr(ahead, "FOLLOWED_AT_ONCE", at_once)
-        patch.setattr(ahead, "ROWS_AT_ONCE", at_once)
+        patch.setattr(after, "ROWS_PER_LAUNCH", at_once)
+        patch.setattr(after, "AGREED_PER_LAUNCH", max(1, at_once // 2))
+        patch.setattr(ahead, "MOVES_PER_LAUNCH", at_once)
+        patch.setattr(ahead, "ROWS_PER_LAUNCH", at_once)
         for most_kept in (None, 0) if reading.lookahead else (None,):
             recorder = DeviceRecorder(game, reading, 1, tables, most_kept)
             recorder.step(torch.ones_like(tables.done), baseline, tables.mask)
             source = recorder.all(baseline[None], tables.mask[None])
-            assert isinstance(source, KeptMoves) == (reading.lookahead and most_kept is None)
+            assert isinstance(source, StoredMoves) == (reading.lookahead and most_kept is None)
             found.append({"shown": source.action_mask(), **source.of(chosen)._asdict()})
     for name, tensor in found[-1].items():
         assert torch.equal(tensor, found[0][name])
