@@ -133,8 +133,8 @@ def play_shown(table: Table, seat: int, move: str, where: str, known: bool = Tru
     """Play a move that a view shows.
 
     Args:
-        table: played on in place.
-        seat: that made the move.
+        table: modified.
+        seat: the seat that made the move.
         move: its text.
         where: its path in the view: `bids.2`.
         known: the seat's hand is known, not guessed: then the move must be legal.

@@ -63,7 +63,7 @@ class MoveReading(NamedTuple):
 
     Attributes:
         lookahead: what `greedy` makes of them, else what they lead to at once.
-        shows_baseline: which of them `greedy` would play.
+        shows_baseline: whether they are shown which of them `greedy` would play.
     """
 
     lookahead: bool
@@ -193,7 +193,7 @@ class DeviceRecorder:
             game: the game.
             reading: what the networks read.
             num_steps: T of the rollout.
-            tables: where it is played.
+            tables: the tables that play.
             most_kept: bytes of rows that may be kept for the update; None: as many as memory allows.
         """
         self.game = game

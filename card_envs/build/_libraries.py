@@ -75,7 +75,7 @@ def build_libraries(
     Args:
         games: the games.
         targets: names of targets (`targets.py`).
-        folder: gets a folder for each target; the same games there are replaced once all is complete.
+        folder: written: a folder for each target; the same games there are replaced once all is complete.
         jobs: processes; 0: one for each core.
         progress: called with the task, how much of it is done, and of how much.
 

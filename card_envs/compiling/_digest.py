@@ -158,5 +158,7 @@ def constant_bytes(part: Any) -> bytes:
         return f"{type(part).__name__}{part!r}".encode()
     if isinstance(part, type):
         fields = [getattr(part, name, "") for name in ("__name__", "_fields", "_field_defaults")]
-        return repr([*fields, [(one.name, one.value) for one in part] if issubclass(part, Enum) else ()]).encode()
+        return repr(
+            [*fields, [(member.name, member.value) for member in part] if issubclass(part, Enum) else ()]
+        ).encode()
     return b""  # compiled code has no other kind of constant

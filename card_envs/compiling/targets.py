@@ -32,7 +32,7 @@ class Target(NamedTuple):
         machine: system and processor, as `compiling/_library.py` names them.
         needs: the features that a processor must have, as Linux names them in /proc/cpuinfo; empty: none.
         zig: the triple as zig names it, to link for another system.
-        suffix: of libraries.
+        suffix: that of library files.
     """
 
     name: str

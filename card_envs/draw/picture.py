@@ -37,8 +37,8 @@ class Picture:
         """Begin a picture.
 
         Args:
-            title: for screen readers.
-            width, height: in units in which a card is 100 x 140.
+            title: a text for screen readers.
+            width, height: size in units in which a card is 100 x 140.
             moves: the legal moves: source and target place of each; equal if a place is only touched, empty if there is
                 nothing to touch. They become `data-moves` of the SVG.
             home: the place to which a double click sends a card, if it may go there: `data-home` of the SVG.

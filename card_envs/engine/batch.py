@@ -66,8 +66,8 @@ def _new_states(
     if numbers.shape != (num_tables,) or numbers.dtype.kind not in "iu" or numbers.min() < 0:
         raise ValueError(f"tables: expected {num_tables} whole numbers from 0, got {tables!r:.80}")
     states = np.zeros(num_tables, game.rules.STATE)
-    given = {} if options is None else options
-    states[:] = game.rules.new_state(game.validated(dict(**given, **more) if more else given))
+    options = {} if options is None else options
+    states[:] = game.rules.new_state(game.validated(dict(**options, **more) if more else options))
     return states, table_keys(seed, numbers)
 
 

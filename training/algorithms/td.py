@@ -186,7 +186,7 @@ class TemporalDifferences(Algorithm):
 
     Attributes:
         learner: what it has learned.
-        deals: that it has played; deals_each: in an iteration.
+        deals: number played so far; deals_each: number in an iteration.
     """
 
     def __init__(self, config: Config, ranks: Ranks) -> None:

@@ -79,7 +79,7 @@ def locate_error(error: BaseException, test: Finding, folder: Path) -> Finding:
     if named and Path(named[1]).is_relative_to(folder):
         return Finding(Path(named[1]), int(named[2]), f"{named[3]} ({test.text})")
     frames = [(frame.filename, frame.lineno or 1, frame.name) for frame in traceback.extract_tb(error.__traceback__)]
-    places = [(found[1] or found[3], int(found[2] or found[4]), found[5] or "") for found in PLACES.finditer(text)]
+    places = [(place[1] or place[3], int(place[2] or place[4]), place[5] or "") for place in PLACES.finditer(text)]
     if "Traceback (most recent call last)" in text:  # of another process: the innermost place comes last
         places.reverse()
     for file, line, function in (*places, *reversed(frames)):
