@@ -67,11 +67,7 @@ def choices_of(declared: type[Any]) -> dict[str, list[Any]]:
             return [None]
         if get_origin(kind) is Literal:
             return list(get_args(kind))
-        return [value for part in get_args(kind) for value in list_values(part)] if _is_union(kind) else []
+        parts = get_args(kind) if get_origin(kind) in (Union, UnionType) else ()
+        return [value for part in parts for value in list_values(part)]
 
     return {name: list_values(option.type) for name, option in describe_options(declared).items()}
-
-
-def _is_union(kind: Any) -> bool:
-    """Return whether a type is a union of types."""
-    return get_origin(kind) in (Union, UnionType)

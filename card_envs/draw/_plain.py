@@ -53,16 +53,14 @@ def _view_rows(label: str, value: Any) -> Iterator[Row]:
     elif isinstance(value, list) and any(isinstance(part, dict | list) for part in value):
         for number, part in enumerate(value):
             yield from _view_rows(f"{label} {number + 1}", part)
-    elif isinstance(value, list) and all(part is None or _is_short(part) for part in value):
+    elif isinstance(value, list) and all(
+        part is None or (isinstance(part, str) and len(part) <= LONGEST) for part in value
+    ):
         yield Row(label, value)
     elif isinstance(value, str) and value in FACES:
         yield Row(label, [value])
     elif value is not None:
         yield Row(label, None, ", ".join(map(str, value)) if isinstance(value, list) else str(value))
-
-
-def _is_short(value: object) -> bool:
-    return isinstance(value, str) and len(value) <= LONGEST
 
 
 def _draw_row(picture: Picture, row: Row, y: float, size: float) -> None:

@@ -156,9 +156,9 @@ class OpponentPool:
         self._num_added += 1
         self._snapshots.append((self._num_added, member))
         if len(self._snapshots) > self.size:
-            between = range(1, len(self._snapshots) - 1)  # the first and the latest stay
-            dropped = min(between, key=lambda i: _power_of_two(self._snapshots[i][0] - 1)) if self.size > 1 else 0
-            del self._snapshots[dropped]
+            # The first and the latest stay; dropped is the number that the smallest power of two divides.
+            between = {i: self._snapshots[i][0] - 1 for i in range(1, len(self._snapshots) - 1)}
+            del self._snapshots[min(between, key=lambda i: between[i] & -between[i]) if self.size > 1 else 0]
         return member.name
 
     def _member(self, policy: Policy, name: str | None = None) -> Opponent:
@@ -220,8 +220,3 @@ class OpponentPool:
             figures = MemberFigures(member.name, results.episodes, results.win_share, results.rating, chance)
             members.append(figures)
         return members
-
-
-def _power_of_two(number: int) -> int:
-    """Return the largest power of two that divides a number above 0."""
-    return number & -number

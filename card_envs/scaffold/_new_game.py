@@ -12,7 +12,6 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -200,14 +199,10 @@ def new_game(game: NewGame) -> list[Path]:
         OSError: something can't be written. In both cases nothing is written.
     """
     files = game.files()
-    changed = (
-        {REGISTRY: register_game((game.root / REGISTRY).read_text(encoding="utf-8"), game.name)}
-        if game.in_checkout
-        else {}
-    )
-    places = [game.folder_of(game.package), game.folder_of(game.tests), *game.places()]
-    if not game.in_checkout:
-        places = [Path(game.name)]
+    changed, places = {}, [Path(game.name)]
+    if game.in_checkout:
+        changed[REGISTRY] = register_game((game.root / REGISTRY).read_text(encoding="utf-8"), game.name)
+        places = [game.folder_of(game.package), game.folder_of(game.tests), *game.places()]
     for place in places:
         if (game.root / place).exists():
             raise FileExistsError(f"{game.root / place} exists already")
@@ -258,12 +253,9 @@ def register_game(text: str, name: str) -> str:
     listed = "".join(f"{entries[0][1]}{game}.GAME,\n" for game in names)
     text = text[: entries[0].start()] + listed + text[entries[-1].end() :]
     lines = text.splitlines(keepends=True)
-    lines[imports[0].lineno - 1 : imports[0].end_lineno] = [import_of(sorted([*_imported(imports[0]), name]))]
+    imported = sorted([*(alias.name for alias in imports[0].names), name])
+    lines[imports[0].lineno - 1 : imports[0].end_lineno] = [import_of(imported)]
     return "".join(lines)
-
-
-def _imported(node: ast.ImportFrom) -> Iterator[str]:
-    return (alias.name for alias in node.names)
 
 
 def import_of(names: list[str]) -> str:

@@ -18,7 +18,8 @@ class _Pickler(pickle.Pickler):
         if isinstance(part, torch.jit.ScriptModule):
             file = io.BytesIO()
             torch.jit.save(part, file)
-            return _load_script, (file.getvalue(),)
+            file.seek(0)
+            return torch.jit.load, (file,)
         if isinstance(part, fx.GraphModule):
             return _without_types(part).__reduce__()
         return NotImplemented
@@ -29,10 +30,6 @@ def pickle_module(module: nn.Module) -> bytes:
     file = io.BytesIO()
     _Pickler(file).dump(module)
     return file.getvalue()
-
-
-def _load_script(data: bytes) -> Any:
-    return torch.jit.load(io.BytesIO(data))  # type: ignore[no-untyped-call]
 
 
 def _without_types(module: Any) -> fx.GraphModule:

@@ -311,16 +311,13 @@ def to_onnx(policy: TrainedPolicy) -> bytes:
     """
     try:
         import onnx
-        from onnx import TensorProto, helper
     except ImportError:
         raise ValueError(MISSING) from None
     if isinstance(policy, OnnxPolicy):
         return _with_metadata(onnx.load_model_from_string(policy.model), policy.game)
     if policy.architecture == "n-tuple":
         raise ValueError(f"a network of {policy.architecture} can't be written as an ONNX model")
-    rules = policy.game.rules
-    graph = _Graph()
-    sizes = wanted_inputs(rules)
+    rules, graph = policy.game.rules, _Graph()
     names = ["observation", "action_mask"]
     seen = graph.node("Concat", *names, axis=1)
     (first, bias), *rest = layers_of(policy.weights)
@@ -349,28 +346,7 @@ def to_onnx(policy: TrainedPolicy) -> bytes:
     never = graph.constant(np.full((), -np.inf, np.float32))
     x = graph.node("Softmax", graph.node("Where", legal, x, never), axis=1)
     graph.node("Identity", x, output="probabilities")
-    kinds = {FLOATS: TensorProto.FLOAT, WHOLE: TensorProto.INT64}
-    rows = dict.fromkeys(("observation", "action_mask", "probabilities"), "n")
-
-    def entry(name: str, kind: str, shape: list[int | None]) -> Any:
-        return helper.make_tensor_value_info(
-            name, kinds[kind], [rows.get(name, "R") if size is None else size for size in shape]
-        )
-
-    model = helper.make_model(
-        helper.make_graph(
-            graph.nodes,
-            policy.game.name,
-            [entry(name, *sizes[name]) for name in names],
-            [entry("probabilities", FLOATS, [None, rules.NUM_ACTIONS])],
-            graph.constants,
-        ),
-        opset_imports=[helper.make_opsetid("", OPSET)],
-        ir_version=IR_VERSION,
-        producer_name="card_envs",
-    )
-    onnx.checker.check_model(model, full_check=True)
-    return _with_metadata(model, policy.game)
+    return _with_metadata(graph.to_model(policy.game, names), policy.game)
 
 
 def inputs_read(model: bytes) -> list[str]:
@@ -508,3 +484,27 @@ class _Graph:
         name = f"constant{next(self._numbers)}"
         self.constants.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
         return name
+
+    def to_model(self, game: Game, inputs: list[str]) -> Any:
+        """Return the graph as a model with these inputs and the output `probabilities`, and check it."""
+        import onnx
+        from onnx import TensorProto, helper
+
+        kinds = {FLOATS: TensorProto.FLOAT, WHOLE: TensorProto.INT64}
+        rows = dict.fromkeys(("observation", "action_mask", "probabilities"), "n")
+
+        def entry(name: str, kind: str, shape: list[int | None]) -> Any:
+            sizes = [rows.get(name, "R") if size is None else size for size in shape]
+            return helper.make_tensor_value_info(name, kinds[kind], sizes)
+
+        sizes = wanted_inputs(game.rules)
+        output = entry("probabilities", FLOATS, [None, game.rules.NUM_ACTIONS])
+        entries = [entry(name, *sizes[name]) for name in inputs]
+        model = helper.make_model(
+            helper.make_graph(self.nodes, game.name, entries, [output], self.constants),
+            opset_imports=[helper.make_opsetid("", OPSET)],
+            ir_version=IR_VERSION,
+            producer_name="card_envs",
+        )
+        onnx.checker.check_model(model, full_check=True)
+        return model

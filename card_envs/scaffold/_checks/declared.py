@@ -67,7 +67,8 @@ def _check_module(module: ModuleType, part: type) -> Iterator[Finding]:
         if name in vars(part) and not hasattr(module, name):
             near = did_you_mean(name, vars(module).keys() - known.keys())
             what = f"{name}({', '.join(parameters_of(function))})"
-            yield _locate(module, name, f"{what} is missing: {_summary(function)}{near}")
+            summary = (inspect.getdoc(function) or "").split("\n")[0].rstrip(".")
+            yield _locate(module, name, f"{what} is missing: {summary}{near}")
     for name in part.__annotations__:
         if name != "__file__" and not hasattr(module, name):
             yield _locate(module, name, f"{name} is missing: {_comment(part, name)}")
@@ -94,10 +95,6 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a suggestion for a message about an unknown name."""
     near = difflib.get_close_matches(name, known, 1)
     return f"; did you mean {near[0]!r}?" if near else ""
-
-
-def _summary(function: FunctionType) -> str:
-    return (inspect.getdoc(function) or "").split("\n")[0].rstrip(".")
 
 
 def _comment(part: type, name: str) -> str:
