@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
-class Server:
+class ServerProcess:
     """A server of the package's games in a process of its own."""
 
     def __init__(self, folder: Path, *options: str) -> None:
@@ -134,7 +134,7 @@ def main() -> None:
     arguments = parser.parse_args()
     print("| game | opponents | tables | moves/s | own/s | p50 ms | p99 ms | cores | MiB |" + "\n|" + " --- |" * 9)
     with tempfile.TemporaryDirectory() as folder:
-        server = Server(Path(folder) / "tables")
+        server = ServerProcess(Path(folder) / "tables")
         try:
             for game in arguments.games:
                 paced = [(opponent, arguments.tables, arguments.pace) for opponent in arguments.opponents]

@@ -40,7 +40,7 @@ LIBRARIES = ("torch", "numba", "numpy", "sb3-contrib", "tianshou")
 
 
 @dataclass
-class Budget:
+class TimeBudget:
     """Minutes to learn for, and the seconds spent so far; `curve` keeps them."""
 
     minutes: float
@@ -48,13 +48,13 @@ class Budget:
 
 
 Learning = Iterator[tuple[int, Callable[[], Policy]]]  # after each update: decisions so far, what gives the policy
-Learn = Callable[[Game, dict[str, Any], int, Budget], Learning]  # with the game's options, and a seed
+Learn = Callable[[Game, dict[str, Any], int, TimeBudget], Learning]  # with the game's options, and a seed
 
 
 def example(name: str, **settings: Any) -> Learn:
     """Return the trainer of an example."""
 
-    def learn(game: Game, options: dict[str, Any], seed: int, budget: Budget) -> Learning:
+    def learn(game: Game, options: dict[str, Any], seed: int, budget: TimeBudget) -> Learning:
         train = importlib.import_module(f"examples.{name}").train
         for decisions, model, *_ in train(game, seed=seed, **settings, **options):
             yield decisions, partial(TorchPolicy, model)
@@ -65,7 +65,7 @@ def example(name: str, **settings: Any) -> Learn:
 def our_trainer(recipe: str, **settings: Any) -> Learn:
     """Return our trainer with a recipe of `configs/`, which has its own options, or with the default settings."""
 
-    def learn(game: Game, options: dict[str, Any], seed: int, budget: Budget) -> Learning:
+    def learn(game: Game, options: dict[str, Any], seed: int, budget: TimeBudget) -> Learning:
         from training.run import Run
 
         run = Run(recipe_of(game, recipe).changed(seed=seed, minutes=budget.minutes, decisions=None, **settings))
@@ -111,7 +111,7 @@ def measure(game: Game, policy: Policy, pairs: int) -> dict[str, Any]:
     return results
 
 
-def curve(learning: Learning, budget: Budget, measure: Callable[[Policy], dict[str, Any]]) -> list[dict[str, Any]]:
+def curve(learning: Learning, budget: TimeBudget, measure: Callable[[Policy], dict[str, Any]]) -> list[dict[str, Any]]:
     """Learn until the budget is spent; return what was measured on the way, where the time stands still."""
     shares, marks, points = list(SHARES), list(DECISIONS), []
     start = work_time()
@@ -142,8 +142,8 @@ def learn(name: str, method: str, seed: int, minutes: float, pairs: int) -> dict
 
     torch.set_num_threads(1)
     game, learner = get_game(name), METHODS[method]
-    options, budget = options_of(game), Budget(minutes)
-    _, policy = next(learner(game, options, seed, Budget(minutes)))  # what has to be compiled is compiled now
+    options, budget = options_of(game), TimeBudget(minutes)
+    _, policy = next(learner(game, options, seed, TimeBudget(minutes)))  # what has to be compiled is compiled now
     measure(game, policy(), 1)
     points = curve(learner(game, options, seed, budget), budget, partial(measure, game, pairs=pairs))
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -172,7 +172,7 @@ def rows(seconds: float) -> Iterator[Row]:
     theirs = {"n_steps": 64, "batch_size": 512, "n_epochs": 1, "policy_kwargs": {"net_arch": [256, 256]}}
     ours = {"options": single, "hidden": [256, 256], "num_envs": 512, "minibatch_size": 2048}
     both = example("maskable_ppo", tables=16, opponents="trivial", settings=theirs), our_trainer("default", **ours)
-    other, work = (iterations(learner(game, single, 0, Budget(600))) for learner in both)
+    other, work = (iterations(learner(game, single, 0, TimeBudget(600))) for learner in both)
     yield in_turns(f"training, {game.title}, 2x256, one epoch", "sb3-contrib's MaskablePPO", other, work, 4 * seconds)
 
 

@@ -173,10 +173,10 @@ def test_pgx_plays_on_the_cpu() -> None:
 def test_methods_learn(method: str, needs: str) -> None:
     for needed in ("torch", needs):
         pytest.importorskip(needed)
-    from benchmarks.training import METHODS, Budget, measure, options_of
+    from benchmarks.training import METHODS, TimeBudget, measure, options_of
 
     game = get_game("back_alley")
-    decisions, policy = next(METHODS[method](game, options_of(game), 0, Budget(0.01)))
+    decisions, policy = next(METHODS[method](game, options_of(game), 0, TimeBudget(0.01)))
     assert decisions > 0 and 0 <= measure(game, policy(), 4)["greedy"]["won"]["mean"] <= 1
 
 
@@ -196,7 +196,7 @@ def test_learning_curves_count_only_learning(monkeypatch: pytest.MonkeyPatch) ->
         now[0] += 1000
         return {"seen": policy}
 
-    budget = baselines.Budget(1.0)
+    budget = baselines.TimeBudget(1.0)
     points = baselines.curve(learning(), budget, measure)
     assert [(point["decisions"], point["after"]) for point in points] == [
         (20_000, [0.1]), (40_000, [0.3, 30_000]), (100_000, [100_000]), (120_000, [1.0]),

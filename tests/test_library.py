@@ -41,10 +41,10 @@ class NoCompiler:
 sys.meta_path.insert(0, NoCompiler())
 """
 VISIT = """
-from card_envs.compiling.loops import game_of
+from card_envs.compiling.loops import game_of_package
 from card_envs.build._warm_up import warm_up
 from card_envs.games import GAMES
-game = game_of({package!r})
+game = game_of_package({package!r})
 GAMES.setdefault(game.name, game)
 warm_up(game)
 """

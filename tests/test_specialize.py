@@ -133,9 +133,9 @@ import numpy as np
 import card_envs
 from card_envs.build import _warm_up as warm
 from card_envs.compiling import _specialize as specializing
-from card_envs.compiling.loops import game_of
+from card_envs.compiling.loops import game_of_package
 
-game, folder = game_of(sys.argv[1]), str(Path(card_envs.__file__).parent)
+game, folder = game_of_package(sys.argv[1]), str(Path(card_envs.__file__).parent)
 card_envs.games.GAMES.setdefault(game.name, game)
 ran = {}
 

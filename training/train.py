@@ -68,16 +68,16 @@ def train(config: Config, resume: bool, shared_by: int = 1) -> int:
     """
     folder = RunFolder(config.runs / config.name)
     with folder.lock() if is_first() else nullcontext():
-        run = begin(config, resume, shared_by, folder)
+        run = begin_run(config, resume, shared_by, folder)
         try:
-            return go(run, folder)
+            return learn_to_end(run, folder)
         except OSError as error:  # a full disk, above all: complete files stay as they are
             return fail(folder, f"{folder.path}: {error_text(error)}")
         finally:
             run.ranks.close()
 
 
-def begin(config: Config, resume: bool, shared_by: int, folder: RunFolder) -> Run:
+def begin_run(config: Config, resume: bool, shared_by: int, folder: RunFolder) -> Run:
     """Begin or resume the run in this process."""
     with compiling() if is_first() else nullcontext():
         from .run import Run  # torch takes seconds to import: not before the settings are right
@@ -99,7 +99,7 @@ def begin(config: Config, resume: bool, shared_by: int, folder: RunFolder) -> Ru
     return run
 
 
-def go(run: Run, folder: RunFolder) -> int:
+def learn_to_end(run: Run, folder: RunFolder) -> int:
     """Train to the end, save and measure; return the exit code."""
     from .algorithms import Diverged
     from .ranks import RankLost

@@ -86,7 +86,7 @@ def exports_of_rules(game: Game) -> list[Export]:
     key = np.zeros(1, np.uint64)
     return [
         Export(
-            "begin", functions.begin, (state, Pointer(1, key)), (of_state, "const uint64_t *seed"),
+            "begin", functions.begin_episode, (state, Pointer(1, key)), (of_state, "const uint64_t *seed"),
             "begin an episode and deal; the same seed deals the same cards everywhere",
         ),
         Export("deal", functions.deal, (state,), (of_state,), "deal; after the end of an episode the next one begins"),

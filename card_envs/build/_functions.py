@@ -35,7 +35,7 @@ MEANS, ADVANTAGES, NUM_WORLDS = ROWS = range(3)  # of `values`
 # The rules
 
 
-def begin(states: Any, seeds: UInt64s) -> None:
+def begin_episode(states: Any, seeds: UInt64s) -> None:
     state = states[0]
     state.over = True
     state.rng = mix(mix(seeds[0] + GOLDEN_RATIO) + GOLDEN_RATIO)  # `table_keys` of table 0

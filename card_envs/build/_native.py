@@ -19,7 +19,7 @@ from card_envs.build._description import choices_of, describe_game
 from card_envs.build._drawings import drawings_module
 from card_envs.build._libraries import CACHE, Progress, _run, _sum, compiler_digest, in_processes, put_in, target_file
 from card_envs.compiling._library import MAX_BYTES, read_facts
-from card_envs.compiling.loops import game_of
+from card_envs.compiling.loops import game_of_package
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent, opponent_names
@@ -190,7 +190,7 @@ def prepare(task: Task) -> Prepared:
     """Return the functions of a task, with a player loaded."""
     from card_envs.build._api import exports_of_rules, player_of
 
-    game = game_of(task.package)
+    game = game_of_package(task.package)
     if task.name == RULES:
         return Prepared(*task, exports_of_rules(game))
     player = player_of(game, task.name)
@@ -208,7 +208,7 @@ def compile_task(prepared: Prepared, targets: tuple[str, ...], objects: Path) ->
     content = player_file(functions[0].layout, player.first)
     file = f"{_sum(content)[:32]}.player"
     replace_file(objects / file, content)
-    made_of = game_of(task.package).presets.get(task.name, task.name)
+    made_of = game_of_package(task.package).presets.get(task.name, task.name)
     done = []
     for name in map(name_in_c, (task.name, *task.equals)):
         first, *others = (rename(function, name_in_c(task.name), name) for function in functions)
@@ -230,7 +230,7 @@ def _compile(task: Task, exports: Sequence[Export], targets: tuple[str, ...], ob
     from card_envs.compiling._specialize import Specialization, rebuild
     from card_envs.compiling.targets import object_code, target_of
 
-    game = game_of(task.package)
+    game = game_of_package(task.package)
     loops, symbols, made_from = [], [], compiler_digest(*COMPILER)
     for export in exports:
         loop: Any = export.function

@@ -17,7 +17,7 @@ from numba import types
 
 from card_envs.build._warm_up import warm_up
 from card_envs.compiling._specialize import Specialization, watching_specialize
-from card_envs.compiling.loops import TracedLoop, game_of, type_of_argument
+from card_envs.compiling.loops import TracedLoop, game_of_package, type_of_argument
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.system.processes import end_with_parent
@@ -71,6 +71,6 @@ def _writable(kind: Any) -> Any:
 if __name__ == "__main__":
     end_with_parent()
     package, file = sys.argv[1:]
-    game = game_of(package)
+    game = game_of_package(package)
     GAMES.setdefault(game.name, game)  # environments refer to games by name
     Path(file).write_bytes(pickle.dumps(trace_calls(game, warm_up)))

@@ -39,7 +39,7 @@ class TracedLoop(NamedTuple):
 
     def specialization(self) -> Specialization:
         """Return the arguments that `specialize` got."""
-        game = None if self.package is None else game_of(self.package)
+        game = None if self.package is None else game_of_package(self.package)
         functions = tuple((load_function(*stub), load_function(*function)) for stub, function in self.functions)
         return Specialization(load_function(self.module, self.name), game, self.bot, self.inline, functions=functions)
 
@@ -61,7 +61,7 @@ def type_of_argument(value: Any) -> Any:
     return types.none if value is None else typeof(value)
 
 
-def game_of(package: str) -> Game:
+def game_of_package(package: str) -> Game:
     """Return the game of a package. Raises ValueError if it has none, or can't be imported."""
     try:
         game = getattr(import_module(package), "GAME", None)

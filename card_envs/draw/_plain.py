@@ -18,7 +18,7 @@ SIZES = {False: (1080, 850), True: (800, 1240)}  # width and height, wide and ta
 CAPTION, LINE, CARDS = 24, 52, 206  # height of capitals, and of rows without and with cards
 
 
-class Row(NamedTuple):
+class ViewRow(NamedTuple):
     """The value of one key of a view: cards (None: face down) or a text."""
 
     label: str
@@ -44,7 +44,7 @@ def draw_view(title: str, view: dict[str, Any], tall: bool) -> str:
     return picture.svg()
 
 
-def _view_rows(label: str, value: Any) -> Iterator[Row]:
+def _view_rows(label: str, value: Any) -> Iterator[ViewRow]:
     """Yield what a value of a view holds; those within it follow with longer labels."""
     label = label.replace("_", " ")
     if isinstance(value, dict):
@@ -56,14 +56,14 @@ def _view_rows(label: str, value: Any) -> Iterator[Row]:
     elif isinstance(value, list) and all(
         part is None or (isinstance(part, str) and len(part) <= LONGEST) for part in value
     ):
-        yield Row(label, value)
+        yield ViewRow(label, value)
     elif isinstance(value, str) and value in FACES:
-        yield Row(label, [value])
+        yield ViewRow(label, [value])
     elif value is not None:
-        yield Row(label, None, ", ".join(map(str, value)) if isinstance(value, list) else str(value))
+        yield ViewRow(label, None, ", ".join(map(str, value)) if isinstance(value, list) else str(value))
 
 
-def _draw_row(picture: Picture, row: Row, y: float, size: float) -> None:
+def _draw_row(picture: Picture, row: ViewRow, y: float, size: float) -> None:
     if row.cards is None:
         with picture.place(row.label, f"{row.label}: {SUIT_NAMES.get(row.text, row.text)}"):
             _caption(picture, f"{row.label}:", MARGIN, y, size)

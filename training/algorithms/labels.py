@@ -60,7 +60,7 @@ def try_pairs(
         results[r] = score_margin(played[k], states[i].seat)
 
 
-def draw_worlds(
+def draw_table_worlds(
     first: int, last: int, states: NDArray[Any], tables: Int64s, streams: UInt64s, scratch: NDArray[Any],
     worlds: NDArray[Any],
 ) -> None:  # fmt: skip
@@ -134,7 +134,7 @@ class MoveLabels:
         parts, number = tables.parts(numbers.contiguous(), DRAWS_PER_LAUNCH)
         scratch = states.new_zeros((number * SCRATCH_STATES, size))
         for part in parts:
-            tables.run(draw_worlds, len(part), states, part, streams, scratch, worlds)
+            tables.run(draw_table_worlds, len(part), states, part, streams, scratch, worlds)
         return worlds
 
 

@@ -40,7 +40,7 @@ from card_envs.opponents.search._budget import (
 from card_envs.opponents.search._decide import SearchBatch, SearchResults, new_results
 from card_envs.opponents.search._parts import Moves, asks_python, ranks_macros
 from card_envs.opponents.search._rollout import PolicyRollouts
-from card_envs.opponents.search._workers import FIRST_PLAYOUT, Pace, Workers, WorkersOfThread
+from card_envs.opponents.search._workers import FIRST_PLAYOUT, Pace, SearchWorkers, ThreadWorkers
 from card_envs.system.processes import cores
 
 LEAST_PROBABILITY = 0.01  # a prior's actions below it are not tried
@@ -100,7 +100,7 @@ class SearchPolicy(Policy):
     rollout_positions: int = 64
     plans: PlanCache = field(init=False, default_factory=PlanCache)
     _pace: Pace = field(init=False, default_factory=Pace)
-    _of_thread: WorkersOfThread = field(init=False, default_factory=WorkersOfThread)
+    _of_thread: ThreadWorkers = field(init=False, default_factory=ThreadWorkers)
 
     def __post_init__(self) -> None:
         check_game(self.game)
@@ -230,7 +230,7 @@ class SearchPolicy(Policy):
         results = new_results(len(batch.states), batch.lines.shape[2], self.game.rules.NUM_ACTIONS)
         rollouts = PolicyRollouts(self, np.random.default_rng(batch.keys)).try_stage if asks_python(self) else None
         budget = budget or self.budget(seconds, self._pace.playout_seconds)
-        with self._of_thread.borrow(lambda: Workers(self, self.budget(None), self.threads or 1)) as workers:
+        with self._of_thread.borrow(lambda: SearchWorkers(self, self.budget(None), self.threads or 1)) as workers:
             moves = workers.decide(batch, budget, seconds, rollouts, results, self._pace)
         return results._replace(moves=moves)
 

@@ -59,23 +59,23 @@ class Pace:
         self.playout_seconds = FIRST_PLAYOUT
 
 
-class WorkersOfThread(threading.local):
+class ThreadWorkers(threading.local):
     """The workers of a search for the thread that calls it, made when first needed. Copies begin without."""
 
-    workers: Workers | None = None
+    workers: SearchWorkers | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return WorkersOfThread, ()
+        return ThreadWorkers, ()
 
     @contextmanager
-    def borrow(self, make: Callable[[], Workers]) -> Iterator[Workers]:
+    def borrow(self, make: Callable[[], SearchWorkers]) -> Iterator[SearchWorkers]:
         """Lend the workers; those of a decision that was interrupted, which may still be at work, are left behind."""
         workers, self.workers = self.workers or make(), None
         yield workers
         self.workers = workers
 
 
-class Workers:
+class SearchWorkers:
     """Workspaces of one search for the threads that work for one caller.
 
     Attributes:
