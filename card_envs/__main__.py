@@ -767,6 +767,17 @@ def train(context: typer.Context) -> None:
 
 
 @app.command()
+def plot(
+    runs: Annotated[list[Path], typer.Argument(help="folders of runs that training has made")],
+    out: Annotated[Path, typer.Option(help="the picture: .png, .svg or .pdf")] = Path("curves.png"),
+    hours: Annotated[bool, typer.Option("--hours", help="over hours of training instead of decisions")] = False,
+) -> None:
+    """Draw the learning curves of runs."""
+    training_module("plot").draw(runs, out, hours)
+    say(f"drawn to {out}")
+
+
+@app.command()
 def new_game(
     name: Annotated[str, typer.Argument(help="name in code and files: lower case, words joined by _")],
     title: Annotated[str, typer.Option(help="title for people; default: the name in title case")] = "",
