@@ -24,7 +24,7 @@ from card_envs.serve._command import make_seats
 from card_envs.serve._limits import Limits
 from card_envs.serve._messages import Problem
 from tests.conftest import need_moves, option_sets, play_randomly, run, short_options
-from tests.serving import ask
+from tests.frontends.serving import ask
 
 
 def finished(game: Game, seed: int = 1) -> GameRecord:

@@ -10,7 +10,7 @@ import pytest
 from card_envs.draw.picture import CREAM, FELT, QUIET
 from card_envs.game import Game
 from tests.conftest import short_options
-from tests.test_page import (
+from tests.frontends.page.test_page import (
     COMPILING,
     READY,
     address,

@@ -22,7 +22,7 @@ from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from card_envs.text import TextEnv
 from tests.conftest import positions, some
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SHORT_RULES = 300  # words
 
 

@@ -194,9 +194,9 @@ def test_a_class_of_the_users_own(game: Game) -> None:
         assert np.array_equal(opponent.act(decisions, np.random.default_rng(0)), decisions.mask.argmax(axis=1))
     for name, given, said in (
         ("tests.conftest:FirstLegal", None, "the game is missing"),
-        ("tests.test_opponents:Missing", game, "Missing"),
+        ("tests.opponents.test_opponents:Missing", game, "Missing"),
         ("tests.no_such_module:FirstLegal", game, "no_such_module"),
-        ("tests.test_opponents:Speechless", game, "act"),
+        ("tests.opponents.test_opponents:Speechless", game, "act"),
         ("search:greedy", game, "expected search:N with 1 to 9999999 worlds"),
     ):
         with pytest.raises(ValueError, match=said):
@@ -884,7 +884,7 @@ NAMES = {
     "x" * 5000: "at most 4096", "a=b+" * 1000 + "b": "no phase 'a'", "\ud800": "unknown opponent",
     "search:" + "9" * 400: "expected search:N", "search:8,prior=" + "a=b+" * 1000 + "b": "no phase 'a'",
     "search:8," + "x" * 3000: "expected KEY=VALUE", "search:8,arms=" + "9" * 4000: "arms: expected",
-    "tests.test_opponents:Bomb": "ZeroDivisionError", "tests.test_opponents:Leaves": "SystemExit",
+    "tests.opponents.test_opponents:Bomb": "ZeroDivisionError", "tests.opponents.test_opponents:Leaves": "SystemExit",
 }  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """The moves of every shipped opponent, and of some searches, frozen: hashes of its moves at 300 positions of each game.
 
-A change of how an opponent decides writes them again, `python -m tests.test_frozen_moves`, and says why. What
+A change of how an opponent decides writes them again, `python -m tests.opponents.test_frozen_moves`, and says why. What
 networks give is frozen by the golden rows in their folders.
 """
 
@@ -21,7 +21,7 @@ from card_envs.scaffold.high_card import GAME as TINY
 from card_envs.testing.referee import facts_of
 from tests.conftest import quick_opponents, some, usual_positions
 
-FILE = Path(__file__).with_name("frozen_moves.json")
+FILE = Path(__file__).parents[1] / "frozen_moves.json"
 NUMBER = 300
 
 
@@ -43,7 +43,9 @@ def check(game: Game, names: list[str]) -> None:
         pytest.skip("a game whose opponents are not frozen")
     frozen = json.loads(FILE.read_text(encoding="utf-8"))
     if game.name not in frozen:
-        pytest.skip("once the game's players are settled, python -m tests.test_frozen_moves writes their moves")
+        pytest.skip(
+            "once the game's players are settled, python -m tests.opponents.test_frozen_moves writes their moves"
+        )
     stored = frozen[game.name]
     assert sorted(stored) == sorted(frozen_names(game))
     assert {name: digest(game, name) for name in names} == {name: stored[name] for name in names}

@@ -33,7 +33,7 @@ from card_envs.serve._messages import STATUS
 from card_envs.serve._operations import CALLS, OPERATIONS, Operation
 from card_envs.serve._seats import Seats
 from card_envs.testing.malformed import mutated
-from tests.serving import ask, bytes_waiting, serving
+from tests.frontends.serving import ask, bytes_waiting, serving
 
 pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
 pytest.importorskip("httpx", reason="what FastAPI's test client needs is not installed")

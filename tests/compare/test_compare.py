@@ -53,7 +53,7 @@ from card_envs.testing.referee import facts_of
 from tests.conftest import run, short_options, untrained
 from tests.test_environments import gymnasium_id
 
-HERE = "tests.test_compare"
+HERE = "tests.compare.test_compare"
 CONTEST = Contest(HIGH_CARD, ("greedy", "trivial"))
 
 
@@ -492,7 +492,7 @@ def test_the_keys_of_the_figures(game: Game) -> None:
 
 def shipped_figures(game: Game) -> list[Path]:
     """What was measured of its players; games that are only tested have nothing."""
-    folder = Path(__file__).parents[1] / "strength"
+    folder = Path(__file__).parents[2] / "strength"
     files = [file for name in ("ladder", "front") if (file := folder / f"{game.name}-{name}.json").is_file()]
     if not files:
         assert not (MODELS / game.name).is_dir(), "networks ship with it, but no figures"

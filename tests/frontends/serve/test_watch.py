@@ -24,8 +24,8 @@ from card_envs.serve._messages import Problem
 from card_envs.serve._stdio import answer
 from card_envs.serve.app import make_app
 from tests.conftest import short_options
-from tests.serving import ask, events
-from tests.test_serve import LIMITS, play_on, seats_of, worlds
+from tests.frontends.serve.test_serve import LIMITS, play_on, seats_of, worlds
+from tests.frontends.serving import ask, events
 
 
 def new_table(client: TestClient, game: Game, **how: Any) -> tuple[list[str], str]:

@@ -20,10 +20,10 @@ from card_envs.serve._limits import Limits
 from tests.conftest import program
 
 pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
-from tests.serving import serving
+from tests.frontends.serving import serving
 
 pytestmark = pytest.mark.slow
-CONFIGURATION = Path(__file__).parents[1] / "examples" / "nginx.conf"
+CONFIGURATION = Path(__file__).parents[3] / "examples" / "nginx.conf"
 MAIN = """
 daemon off;
 pid {folder}/pid;

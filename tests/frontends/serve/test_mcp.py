@@ -23,9 +23,9 @@ from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from card_envs.serve._command import registered
 from card_envs.serve._mcp import MOST_TABLES, AnswerRequest, ModelTables
 from card_envs.serve._messages import Problem
-from tests.serving import bytes_waiting
+from tests.frontends.serving import bytes_waiting
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[3]
 TOOLS = ["games", "rules", "new_table", "position", "legal_moves", "move", "hint"]
 GAME = HIGH_CARD.name
 Found = TypeVar("Found")

@@ -155,7 +155,7 @@ TRAINED = {
     "CleanRL": agent_of_cleanrl, "TorchRL": actor_of_torchrl, "Tianshou": policy_of_tianshou,
     "RLlib": module_of_rllib, "AgileRL": agent_of_agilerl, "skrl": model_of_skrl,
 }  # fmt: skip
-GUIDE = (Path(__file__).parents[1] / "docs" / "guides" / "onnx.md").read_text(encoding="utf-8")
+GUIDE = (Path(__file__).parents[3] / "docs" / "guides" / "onnx.md").read_text(encoding="utf-8")
 RECIPES = {
     name: textwrap.dedent("".join(re.findall(r"^(?:    .*)?\n", text, re.M)))
     for name, text in re.findall(r"^### ([^\n]*)\n(.*?)(?=^##)", GUIDE, re.M | re.S)
@@ -466,7 +466,7 @@ def test_why_something_is_no_opponent_is_said_in_a_line(capfd: pytest.CaptureFix
     assert capfd.readouterr() == ("", "")
 
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[3]
 # The example, what it needs, the decisions it takes and the game it plays.
 EXAMPLES = (
     ("cleanrl_ppo", "torch", 4096, "back_alley"),

@@ -33,7 +33,7 @@ from card_envs.opponents.networks.policies import (
 )
 from card_envs.opponents.policy import decisions_at
 from tests.conftest import positions, redealt, some, untrained
-from tests.test_macros import macros_of
+from tests.opponents.test_macros import macros_of
 
 pytestmark = pytest.mark.mechanics  # the games' own parts have tests of their own: test_contract.py, test_worlds.py
 

@@ -20,7 +20,7 @@ from card_envs.serve._described import call_table, key_table, request_table
 from card_envs.serve._messages import OneGame
 from tests.conftest import bots_moves, positions, some
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples" / "positions"
 FOLLOWS = "follows from the rest"
 
@@ -130,7 +130,7 @@ def with_operations(page: str) -> str:
 
 
 def test_the_document_has_all_operations() -> None:
-    """Made by `python -m tests.test_protocol`."""
+    """Made by `python -m tests.frontends.serve.test_protocol`."""
     page = (ROOT / "docs" / "protocol.md").read_text()
     assert page == with_operations(page)
 
@@ -145,7 +145,9 @@ def test_the_document_and_the_types_have_the_keys_of_descriptions() -> None:
 def test_the_hand_written_positions_are_understood(game: Game) -> None:
     """With nothing in them but what a person at the table would know."""
     if not (EXAMPLES / f"{game.name}.json").exists():
-        pytest.skip(f"write {game.name}.json by hand; `python -m tests.test_protocol` then writes the whole view")
+        pytest.skip(
+            f"write {game.name}.json by hand; `python -m tests.frontends.serve.test_protocol` writes the whole view"
+        )
     given = json.loads((EXAMPLES / f"{game.name}.json").read_text())
     jsonschema.validate(given, game.view.SCHEMA)
     whole = json.loads((EXAMPLES / f"{game.name}-whole.json").read_text())

@@ -362,7 +362,7 @@ def test_tables_of_a_server_remember_their_plans(game: Game, tmp_path: Path) -> 
     from card_envs.serve._command import make_seats
     from card_envs.serve._limits import Limits
     from card_envs.sitting import Sitting
-    from tests.serving import ask
+    from tests.frontends.serving import ask
 
     if game.is_solitaire:
         pytest.skip("nobody else plays")

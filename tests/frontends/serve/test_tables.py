@@ -25,7 +25,7 @@ from card_envs.serve._limits import Limits
 from card_envs.serve._messages import Problem
 from card_envs.serve._seats import Seats
 from card_envs.serve._tables import Tables
-from tests.serving import ask, events
+from tests.frontends.serving import ask, events
 
 LIMITS = Limits(searches=1)
 LONG_AGO = time.time() - 3600 * LIMITS.idle_hours - 60

@@ -38,7 +38,7 @@ from card_envs.serve._stdio import answer, serve_stdio
 from card_envs.serve._tables import Tables
 from card_envs.sitting import Sitting
 from tests.conftest import FirstLegal, is_timed, redealt, short_options
-from tests.serving import ask, events
+from tests.frontends.serving import ask, events
 
 pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 pytest.importorskip("httpx", reason="what FastAPI's test client needs is not installed")
@@ -640,7 +640,11 @@ def test_a_move_is_not_played_where_others_were_taken_back_meanwhile(tmp_path: P
 
     async def play() -> None:
         seats = make_seats(
-            tmp_path, [TINY.name], [f"{TINY.name}/slow=tests.test_serve:Slow"], replace(LIMITS, searches=2), True
+            tmp_path,
+            [TINY.name],
+            [f"{TINY.name}/slow=tests.frontends.serve.test_serve:Slow"],
+            replace(LIMITS, searches=2),
+            True,
         )
         expected = Sitting.dealt(TINY, {}, 1)
         players = [None if seat == expected.seat else "slow" for seat in range(TINY.rules.NUM_SEATS)]

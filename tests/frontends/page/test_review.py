@@ -9,7 +9,7 @@ import pytest
 
 from card_envs.game import Game
 from tests.conftest import short_options
-from tests.test_page import PHONES, SIZES, address, browser, gestures, page, play_choices, sit_down
+from tests.frontends.page.test_page import PHONES, SIZES, address, browser, gestures, page, play_choices, sit_down
 
 __all__ = ["address", "browser", "page"]  # fixtures
 

@@ -41,7 +41,7 @@ from card_envs.opponents.search import SearchPolicy
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.conftest import short_options
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SEARCH = "search:8"
 
 
@@ -350,7 +350,7 @@ def test_digests_follow_the_code_of_a_class(tmp_path: Path) -> None:
     }
     for name, text in parts.items():
         (tmp_path / f"{name}.py").write_text(text)
-    paths = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[1])])
+    paths = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])
 
     def digest(*edited: str) -> str:
         words = [sys.executable, "-B", "-c", DIGEST_OF_AN_AGENT, *edited]
