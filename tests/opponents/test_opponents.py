@@ -26,7 +26,7 @@ from card_envs.games import GAMES, get_game
 from card_envs.opponents import load_opponent, opponent_names
 from card_envs.opponents._about import about, comparisons, figures_of
 from card_envs.opponents._levels import levels
-from card_envs.opponents._names import folder_of, frames, load_cached, name_of_folder, parse, split_names
+from card_envs.opponents._names import folder_of, load_cached, name_of_folder, parse, split_names
 from card_envs.opponents.networks.folder import (
     CARD_FILE,
     WEIGHTS_FILE,
@@ -51,7 +51,6 @@ from card_envs.opponents.policy import (
 from card_envs.opponents.scripted import RandomPolicy
 from card_envs.opponents.search import SearchPolicy
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
-from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import observed_in_full, play_randomly, positions, quick_opponents, short_options, some
 
 Weights = dict[str, NDArray[np.float32]]
@@ -75,13 +74,6 @@ def store(folder: Path, policy: TrainedPolicy) -> None:
 def saved(game: Game, folder: Path, seed: int = 0, kind: type[TrainedPolicy] = NetworkPolicy) -> Path:
     store(folder, kind(game, random_weights(game, seed, kind)))
     return folder
-
-
-class Speechless:
-    """No policy: it has no methods."""
-
-    def __init__(self, game: Game) -> None:
-        self.game = game
 
 
 # Names
@@ -159,6 +151,7 @@ def test_every_named_opponent_plays(game: Game) -> None:
     assert card_envs.load_opponent is load_opponent
 
 
+@pytest.mark.mechanics
 def test_near_names_are_suggested(game: Game) -> None:
     for name, given in ((f"{game.name}/gredy", None), ("gredy", game), ("Greedy", game)):
         with pytest.raises(ValueError, match=f"unknown opponent.*did you mean.*{game.name}/greedy"):
@@ -173,34 +166,9 @@ def test_near_names_are_suggested(game: Game) -> None:
         assert all(f"{one}/{name}" in str(error.value) for one in GAMES)
     with pytest.raises(ValueError, match=f"did you mean {game.name}"):
         load_opponent("greedy", game.name + "x")
-    for name in opponent_names(game):  # those of all games that have one of this name, also where it is misspelt
-        having = [one for one in GAMES.values() if name in opponent_names(one)]
-        for spelt in (name,) if ":" in name else (name, name + "x"):
-            with pytest.raises(ValueError, match="did you mean") as error:
-                load_opponent(spelt)
-            assert all(f"{one.name}/{name}" in str(error.value) for one in having), error.value
     other = next(name for name in GAMES if name != game.name)
     with pytest.raises(ValueError, match=f"plays {other}, not {game.name}"):
         load_opponent(f"{other}/greedy", game)
-
-
-def test_a_class_of_the_users_own(game: Game) -> None:
-    decisions = decisions_at(game, some(positions(game), 10))
-    for name, named in (
-        ("tests.conftest:FirstLegal", game),
-        (f"{game.name}/tests.conftest:FirstLegal", None),
-    ):
-        opponent = load_opponent(name, named)
-        assert np.array_equal(opponent.act(decisions, np.random.default_rng(0)), decisions.mask.argmax(axis=1))
-    for name, given, said in (
-        ("tests.conftest:FirstLegal", None, "the game is missing"),
-        ("tests.opponents.test_opponents:Missing", game, "Missing"),
-        ("tests.no_such_module:FirstLegal", game, "no_such_module"),
-        ("tests.opponents.test_opponents:Speechless", game, "act"),
-        ("search:greedy", game, "expected search:N with 1 to 9999999 worlds"),
-    ):
-        with pytest.raises(ValueError, match=said):
-            load_opponent(name, given)
 
 
 PARSED = {
@@ -224,16 +192,6 @@ def test_a_name_stands_for_a_policy_that_names_its_equal(game: Game, text: str) 
     assert policy.name == game.presets.get(text, text) or text in ("small", "champion", "strong")
     assert content(parse(f"{game.name}/{text}", game)) == content(policy)
     assert load_opponent(f"{game.name}/{text}").name == text == load_opponent(text, game).policy.name
-
-
-def test_a_folder_names_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    saved(HIGH_CARD, tmp_path / "mine")
-    monkeypatch.chdir(tmp_path)
-    for text in ("./mine", "search:8,prior=./mine"):
-        policy = parse(text, HIGH_CARD)
-        monkeypatch.chdir("/")
-        assert content(parse(policy.name, HIGH_CARD)) == content(policy)
-        monkeypatch.chdir(tmp_path)
 
 
 FOLDERS = {
@@ -264,6 +222,83 @@ class Legal(RandomPolicy):
         self.game = game
 
 
+class Speechless:
+    """No policy: it has no methods."""
+
+    def __init__(self, game: Game) -> None:
+        self.game = game
+
+
+class Bomb:
+    def __init__(self, game: Game) -> None:
+        raise ZeroDivisionError("boom")
+
+
+class Leaves:
+    def __init__(self, game: Game) -> None:
+        raise SystemExit(0)
+
+
+BUDGETS = "expected search:N with 1 to 9999999 worlds, or search:100ms"
+MISSING = "the game is missing: load_opponent"
+WRONG: dict[str, list[tuple[Any, str]]] = {  # names by the game that is given: "" for none
+    "back_alley": [
+        *((f"search:{wrong}", BUDGETS) for wrong in ("0", "00", "12345678", "1e3", "0ms", "1s", "1.5ms", "8-4", "x")),
+        ("search:8,", "'': expected KEY=VALUE with a key of moves, prior, rollout, leaf, leaf_after, leaf_playout"),
+        ("search:8,turn", "'turn': expected KEY=VALUE"),
+        ("search:8,worlds=9", "'worlds=9': expected KEY=VALUE"),
+        ("search:8,prior=greedy,prior=trivial", "prior is given twice"),
+        ("search:8,arms=many", "arms: expected a number, got 'many'"),
+        ("search:8,leaf_after=1.5", "leaf_after: expected a number, got '1.5'"),
+        ("search:8,leaf_playout=", "leaf_playout: expected a number, got ''"),
+        ("bidding=search:0+greedy", BUDGETS),
+        ("big_ben/greedy", "opponent 'big_ben/greedy' plays big_ben, not back_alley"),
+        ("bidding=big_ben/greedy+greedy", "opponent 'big_ben/greedy' plays big_ben, not back_alley"),
+        ("bluffing=greedy+trivial", "no phase 'bluffing': its phases are"),
+        ("bidding=gredy+trivial", "did you mean back_alley/greedy"),
+        ("bidding=greedy+", "unknown opponent"),
+        ("bidding=greedy", "unknown opponent"),
+    ],
+    "big_ben": [
+        ("big_ben/search:8x,moves=turn", BUDGETS),
+        ("search-64", "big_ben/search:64"),
+        ("search:3,prior=nobody", "unknown opponent 'nobody', and no folder of that name; there are: big_ben/"),
+        ("no.module:Mine", "opponent 'no.module:Mine': ModuleNotFoundError: No module named 'no'"),
+        ("bidding=greedy+trivial", "it has none"),
+        (f"{__name__}:Missing", "Missing"),
+        (f"{__name__}:Speechless", "act"),
+    ],
+    "high_card": [
+        ("os:getcwd", "TypeError"), (":", "Empty module"), (".x:Y", "no folder of that name"),
+        ("antigravity\0:x", "opponent"),
+        ("x" * 5000, "at most 4096"), ("a=b+" * 1000 + "b", "no phase 'a'"), ("\ud800", "unknown opponent"),
+        ("search:8," + "x" * 3000, "expected KEY=VALUE"), ("search:8,arms=" + "9" * 4000, "arms: expected"),
+        (f"{__name__}:Bomb", "ZeroDivisionError"), (f"{__name__}:Leaves", "SystemExit"),
+        *((name, "opponent: expected a name") for name in (None, 5, ["greedy"])),
+    ],
+    "": [
+        ("search:3,prior=greedy", "unknown opponent 'search:3,prior=greedy', and no folder of that"),
+        ("bidding=greedy+trivial", f"'bidding=greedy+trivial': {MISSING}"),
+        ("big_ben/value", "unknown opponent 'big_ben/value'"),
+        ("big_ben/json:Mine", "opponent 'big_ben/json:Mine': AttributeError: module 'json' has"),
+        ("tests.conftest:FirstLegal", "the game is missing"),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("game", WRONG)
+def test_wrong_names(game: str) -> None:
+    for name, said in WRONG[game]:
+        with pytest.raises(ValueError, match=re.escape(said)) as caught:
+            load_opponent(name, game or None)
+        assert len(str(caught.value)) < 1000
+
+
+def test_wrong_games() -> None:
+    with pytest.raises(ValueError, match="game: expected a name"):
+        load_opponent("greedy", 7)  # type: ignore[arg-type]
+
+
 def test_opponents_are_kept_until_their_files_change(tmp_path: Path) -> None:
     """Not those with a class of the user's, which may keep state."""
     names = {"./mine": str(tmp_path / "mine")}
@@ -278,72 +313,9 @@ def test_opponents_are_kept_until_their_files_change(tmp_path: Path) -> None:
         load_cached(names["part"], HIGH_CARD)
 
 
-def test_a_relative_path_is_that_of_the_folder_one_is_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also within another name."""
-    loaded = {}
-    for seed in (1, 2):
-        saved(HIGH_CARD, tmp_path / str(seed) / "mine", seed=seed)
-        monkeypatch.chdir(tmp_path / str(seed))
-        for name in ("./mine", "search:2,prior=./mine"):
-            parts = load_cached(name, HIGH_CARD).policy.parts()
-            (loaded[name, seed],) = (
-                part.origin[0] for part in parts if isinstance(part, TrainedPolicy) and part.origin
-            )
-    assert loaded == {key: tmp_path / str(key[1]) / "mine" for key in loaded} and len(loaded) == 4
-
-
-BUDGETS = "expected search:N with 1 to 9999999 worlds, or search:100ms"
-MALFORMED = {
-    "search:0": BUDGETS,
-    "search:00": BUDGETS,
-    "search:12345678": BUDGETS,
-    "search:1e3": BUDGETS,
-    "search:0ms": BUDGETS,
-    "search:1s": BUDGETS,
-    "search:100MS": BUDGETS,
-    "search:1.5ms": BUDGETS,
-    "search:8-4": BUDGETS,
-    "big_ben/search:8x,moves=turn": BUDGETS,
-    "search:8,": "'': expected KEY=VALUE with a key of moves, prior, rollout, leaf, leaf_after, leaf_playout, arms",
-    "search:8,turn": "'turn': expected KEY=VALUE",
-    "search:8,worlds=9": "'worlds=9': expected KEY=VALUE",
-    "search:8,prior=greedy,prior=trivial": "prior is given twice",
-    "search:8,arms=8,moves=turn,arms=9": "arms is given twice",
-    "search:8,arms=many": "arms: expected a number, got 'many'",
-    "search:8,leaf_after=1.5": "leaf_after: expected a number, got '1.5'",
-    "search:8,leaf_playout=": "leaf_playout: expected a number, got ''",
-    "bidding=search:0+greedy": BUDGETS,
-}
-
-
-@pytest.mark.parametrize("text", MALFORMED)
-def test_searches_that_are_written_wrongly(text: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(MALFORMED[text])):
-        parse(text, get_game("big_ben" if text.startswith("big_ben") else "back_alley"))
-
-
-def test_what_a_name_says_of_a_search(tmp_path: Path) -> None:
-    game = get_game("big_ben")
-    name = (
-        "search:40ms,moves=turn,prior=ntuple,rollout=greedy,leaf=big_ben/ntuple,leaf_after=8,leaf_playout=0.25,arms=16"
-    )
-    for text, given in ((name, game), (name, None), (f"big_ben/{name}", None)):
-        found = load_opponent(text, given)
-        search = found.policy
-        assert isinstance(search, SearchPolicy) and found.game == game
-        assert (search.seconds, search.moves, search.arms) == (0.04, "turn", 16)
-        assert (search.leaf_after, search.leaf_playout) == (8, 0.25)
-        parts = search.prior, search.rollout, search.leaf
-        assert [part and part.name for part in parts] == ["ntuple", "greedy", "ntuple"]
-    search = load_opponent("search:9", game).policy
-    assert isinstance(search, SearchPolicy)
-    assert (search.worlds, search.seconds, search.moves) == (9, None, "single")
-    assert (search.prior, search.rollout, search.leaf) == (None, None, None)
-
-
-@pytest.mark.parametrize("kind", ["empty", "network"])
+@pytest.mark.mechanics
 def test_names_do_not_depend_on_the_working_directory(
-    game: Game, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    game: Game, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever folders are there, a registered name is the registered opponent, also as a part of others."""
     phased = [f"{phase}={name}+{name}" for phase in game.view.PHASES for name in opponent_names(game)]
@@ -351,8 +323,7 @@ def test_names_do_not_depend_on_the_working_directory(
     names += [f"{game.name}/{name}" for name in names]
     before = {name: content(load_opponent(name, game)) for name in names}
     parts = {text for name in names for text in re.split(r"[=+:,]", name) if text}
-    source = tmp_path / "other" / "mine"
-    saved(game, source) if kind == "network" else source.mkdir(parents=True)
+    source = saved(game, tmp_path / "other" / "mine")
     for text in sorted({*names, *parts}):
         shutil.copytree(source, tmp_path / text, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
@@ -391,54 +362,16 @@ def test_a_folder_is_given_as_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyP
         search = load_opponent(f"search:3,prior={text}", game).policy
         assert isinstance(search, SearchPolicy)
         assert content(search.prior) == content(parse(text, game, sampled=False))
+        named = parse(f"search:3,prior={text}", game)
+        with monkeypatch.context() as elsewhere:  # its name has the whole path
+            elsewhere.chdir("/")
+            assert content(parse(named.name, game)) == content(named)
     for text in ("mine", "high_card/mine", "runs"):
         saved(game, tmp_path / text)
         with pytest.raises(ValueError, match=f"unknown opponent '{text}'; for the folder of that name write ./{text}"):
             load_opponent(text, game)
     with pytest.raises(ValueError, match=r"unknown opponent '\./nowhere', and no folder of that name"):
         load_opponent("./nowhere", game)
-
-
-def test_frames() -> None:
-    first, rest = frames("bidding", "greedy", ["ppo", "my.module:Mine"])
-    assert ("ppo".join(first), "ppo".join(rest)) == ("bidding=ppo+greedy", "bidding=greedy+ppo")
-    with pytest.raises(ValueError, match="combines two"):
-        frames("bidding", "greedy", ["ppo", "bidding=ppo+greedy"])
-
-
-@pytest.mark.parametrize(
-    ("name", "game", "said"),
-    [
-        ("search-64", "big_ben", r"did you mean .*big_ben/search:64"),
-        (
-            "search:3,prior=nobody",
-            "big_ben",
-            "unknown opponent 'nobody', and no folder of that name; there are: big_ben/",
-        ),
-        (
-            "search:3,prior=greedy",
-            None,
-            "unknown opponent 'search:3,prior=greedy', and no folder of that",
-        ),
-        ("big_ben/greedy", "back_alley", "opponent 'big_ben/greedy' plays big_ben, not back_alley"),
-        ("bidding=big_ben/greedy+greedy", "back_alley", "opponent 'big_ben/greedy' plays big_ben, not back_alley"),
-        (
-            "bidding=greedy+trivial",
-            None,
-            r"'bidding=greedy\+trivial': the game is missing: load_opponent",
-        ),
-        ("big_ben/value", None, "unknown opponent 'big_ben/value'"),
-        ("no.module:Mine", "big_ben", "opponent 'no.module:Mine': ModuleNotFoundError: No module named 'no'"),
-        (
-            "big_ben/json:Mine",
-            None,
-            "opponent 'big_ben/json:Mine': AttributeError: module 'json' has",
-        ),
-    ],
-)
-def test_wrong_names(name: str, game: str | None, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        load_opponent(name, game)
 
 
 # What a policy sees
@@ -467,24 +400,6 @@ def test_a_player_made_of_two(game: Game, phase: str) -> None:
     assert np.array_equal(chosen[~inside], (decisions.mask != 0).argmax(axis=1)[~inside])
     one = decisions.at(np.flatnonzero(inside)[:1])
     assert len(one) == 1 and np.array_equal(one.worlds(rng, 2)["seat"], [[one.seat[0]] * 2])
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("bluffing=greedy+trivial", "no phase 'bluffing': its phases are"),
-        ("bidding=gredy+trivial", "did you mean back_alley/greedy"),
-        ("bidding=greedy+", "unknown opponent"),
-        ("bidding=greedy", "unknown opponent"),
-    ],
-)
-def test_wrong_players_made_of_two(name: str, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        load_opponent(name, "back_alley")
-    with pytest.raises(ValueError, match="it has none"):
-        load_opponent("big_ben/bidding=greedy+trivial")
-    with pytest.raises(ValueError, match="the game is missing"):
-        load_opponent("bidding=greedy+trivial")
 
 
 def test_policies_are_never_handed_the_true_state(game: Game) -> None:
@@ -541,25 +456,6 @@ def test_scores_that_are_no_numbers_are_errors_that_name_the_opponent(value: flo
             opponent.policy.shares(decisions)
 
 
-def test_a_module_may_score_as_low_as_it_likes() -> None:
-    torch = pytest.importorskip("torch")
-    size, actions = HIGH_CARD.rules.OBS_SIZE, HIGH_CARD.rules.NUM_ACTIONS
-
-    class Low(torch.nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.layer = torch.nn.Linear(size, actions)
-
-        def forward(self, observation: Any, action_mask: Any) -> Any:
-            return (self.layer(observation) - 1e30).masked_fill(action_mask == 0, -torch.inf)
-
-    decisions = decisions_at(HIGH_CARD, some(positions(HIGH_CARD), 50))
-    for sampled in (False, True):
-        policy = card_envs.opponents.TorchPolicy(Low(), sampled)
-        decisions.check(policy.act(decisions, np.random.default_rng(0)), "it")
-        assert not policy.probabilities(decisions)[decisions.mask == 0].any()
-
-
 def test_samples_are_drawn_with_their_probabilities() -> None:
     rng = np.random.default_rng(3)
     probabilities = np.tile(np.array([0, 0.5, 0, 0.2, 0.3, 0], np.float32), (50_000, 1))
@@ -595,6 +491,7 @@ def test_a_network_is_the_formula(game: Game) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.mechanics
 def test_networks_survive_the_disk(game: Game, kind: type[TrainedPolicy], tmp_path: Path) -> None:
     folder = saved(game, tmp_path / "mine", kind=kind)
     decisions = decisions_at(game, some(positions(game), 50, seed=1))
@@ -679,18 +576,6 @@ def write_weights(folder: Path, data: bytes) -> None:
     edit_card(lambda card: card.update(weights_sha256=hashlib.sha256(data).hexdigest()))(folder)
 
 
-def cut(folder: Path, name: str, share: float) -> None:
-    data = (folder / name).read_bytes()
-    (folder / name).write_bytes(data[: int(len(data) * share)])
-
-
-def keep_golden_rows(number: int) -> Callable[[dict[str, NDArray[Any]]], None]:
-    def change(tensors: dict[str, NDArray[Any]]) -> None:
-        tensors.update({name: rows[:number] for name, rows in tensors.items() if name.startswith("golden")})
-
-    return change
-
-
 def retype(folder: Path, dtype: str) -> None:
     """Declare the first golden logits' tensor as of another type of two bytes."""
     data = (folder / WEIGHTS_FILE).read_bytes()
@@ -718,37 +603,28 @@ def spoil(name: str, value: float) -> Callable[[dict[str, NDArray[Any]]], object
 
 FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
     "no card": (lambda folder: (folder / CARD_FILE).unlink(), CARD_FILE),
-    "half a card": (lambda folder: cut(folder, CARD_FILE, 0.5), CARD_FILE),
-    "unknown key": (edit_card(lambda card: card.update(surprise=1)), "surprise"),
-    "missing key": (edit_card(lambda card: card.pop("layout")), "layout"),
-    "unknown format": (edit_card(lambda card: card.update(format=2)), "format"),
-    "unknown architecture": (edit_card(lambda card: card.update(architecture="lstm")), "architecture"),
-    "no layers": (edit_card(lambda card: card.update(hidden=[])), "hidden"),
-    "other layers": (edit_card(lambda card: card.update(hidden=[24, 17])), WEIGHTS_FILE),
+    "half a card": (lambda folder: os.truncate(folder / CARD_FILE, 99), CARD_FILE),
     "unknown game": (edit_card(lambda card: card.update(game="no_such_game")), "no_such_game"),
     "other version": (edit_card(lambda card: card.update(version=99)), "99"),
+    "not a number": (edit_tensors(spoil("layer0.weight", np.nan)), WEIGHTS_FILE),
+    "unknown key": (edit_card(lambda card: card.update(surprise=1)), "surprise"),
+    "unknown architecture": (edit_card(lambda card: card.update(architecture="lstm")), "architecture"),
+    "other layers": (edit_card(lambda card: card.update(hidden=[24, 17])), WEIGHTS_FILE),
     "other layout": (edit_card(lambda card: card.update(layout="0" * 16)), "layout"),
-    "no weights": (lambda folder: (folder / WEIGHTS_FILE).unlink(), WEIGHTS_FILE),
-    "truncated": (lambda folder: cut(folder, WEIGHTS_FILE, 0.9), WEIGHTS_FILE),
     "tampered": (flip, WEIGHTS_FILE),
     "truncated with its hash": (
         lambda folder: write_weights(folder, (folder / WEIGHTS_FILE).read_bytes()[:-100]), WEIGHTS_FILE,
     ),
-    "not a number": (edit_tensors(spoil("layer0.weight", np.nan)), WEIGHTS_FILE),
     "extra tensor": (edit_tensors(lambda tensors: tensors.update(extra=np.zeros(3, np.float16))), "extra"),
     "missing tensor": (edit_tensors(lambda tensors: tensors.pop("layer1.bias")), "layer1.bias"),
     "other shape": (
         edit_tensors(lambda tensors: tensors.update({"layer1.bias": np.zeros(17, np.float16)})), "layer1.bias",
     ),
     "no golden rows": (edit_tensors(lambda tensors: tensors.pop("golden.logits")), "golden"),
-    "fewer golden logits": (
-        edit_tensors(lambda tensors: tensors.update({"golden.logits": tensors["golden.logits"][:5]})), "golden",
-    ),
     "golden logits of no number": (edit_tensors(spoil("golden.logits", np.nan)), "golden"),
     "another network": (
         edit_tensors(lambda tensors: tensors.update({"layer2.bias": tensors["layer2.bias"] + np.float16(1)})), "golden",
     ),
-    "empty golden rows": (edit_tensors(keep_golden_rows(0)), "golden"),
     "bfloat16": (lambda folder: retype(folder, "BF16"), WEIGHTS_FILE),
 }  # fmt: skip
 
@@ -782,13 +658,13 @@ def test_opponents_of_another_game_are_refused(tmp_path: Path) -> None:
     assert layout_digest(one.rules) != layout_digest(other.rules)
 
 
-def test_saving_refuses_what_loading_would(game: Game, tmp_path: Path) -> None:
+def test_saving_refuses_what_loading_would(tmp_path: Path) -> None:
     """Weights beyond float16 or not finite: better found when they are written."""
     for value in (np.nan, 1e6):
-        weights = random_weights(game)
+        weights = random_weights(HIGH_CARD)
         weights["layer0.weight"][0, 0] = value
         with pytest.raises(ValueError, match="finite"), np.errstate(over="ignore", invalid="ignore"):
-            store(tmp_path / "mine", NetworkPolicy(game, weights))
+            store(tmp_path / "mine", NetworkPolicy(HIGH_CARD, weights))
     assert not (tmp_path / "mine").exists()
 
 
@@ -828,25 +704,6 @@ def test_networks_do_not_take_back_their_moves(game: Game) -> None:
         assert taken_back(game, name) < 1 / 200, name
 
 
-@pytest.mark.slow
-def test_presets_do_not_take_back_their_moves(game: Game) -> None:
-    for name in game.presets:
-        assert taken_back(game, name) < 1 / 200, name
-
-
-def test_a_search_with_a_trained_network_as_prior(game: Game, tmp_path: Path) -> None:
-    """The search plays no move that the network thinks impossible."""
-    folder = saved(game, tmp_path / "mine")
-    search = load_opponent(f"{game.name}/search:3,prior={folder}")
-    decisions = decisions_at(game, some(positions(game), 20))
-    probabilities = load_network(folder, game, sampled=False).probabilities(decisions)
-    rows = np.arange(len(decisions))
-    actions = search.act(decisions, np.random.default_rng(0))
-    assert (decisions.mask[rows, actions] == 1).all() and (probabilities[rows, actions] >= 0.01).all()
-    with pytest.raises(ValueError, match="unknown opponent"):
-        load_opponent("search:3,prior=nobody", game)
-
-
 def test_lists_of_names_are_split_between_them() -> None:
     search = "search:8,moves=turn,prior=bidding=ppo+greedy,leaf_playout=0.5"
     assert split_names(f"greedy,{search},./mine") == ["greedy", search, "./mine"]
@@ -877,40 +734,6 @@ def test_where_nothing_is_tried_nothing_is_estimated(game: Game, tmp_path: Path)
     assert Opponent("untried", game, Untried()).advise(view)[0] == (found[0].move, 1.0)
     write_json(tmp_path / "figures.json", {"a": [float("nan"), (float("inf"), 1.5)]})
     assert json.loads((tmp_path / "figures.json").read_text()) == {"a": [None, [None, 1.5]]}
-
-
-NAMES = {
-    "os:getcwd": "TypeError", ":": "Empty module", ".x:Y": "no folder of that name", "antigravity\0:x": "opponent",
-    "x" * 5000: "at most 4096", "a=b+" * 1000 + "b": "no phase 'a'", "\ud800": "unknown opponent",
-    "search:" + "9" * 400: "expected search:N", "search:8,prior=" + "a=b+" * 1000 + "b": "no phase 'a'",
-    "search:8," + "x" * 3000: "expected KEY=VALUE", "search:8,arms=" + "9" * 4000: "arms: expected",
-    "tests.opponents.test_opponents:Bomb": "ZeroDivisionError", "tests.opponents.test_opponents:Leaves": "SystemExit",
-}  # fmt: skip
-
-
-class Bomb:
-    def __init__(self, game: Game) -> None:
-        raise ZeroDivisionError("boom")
-
-
-class Leaves:
-    def __init__(self, game: Game) -> None:
-        raise SystemExit(0)
-
-
-@pytest.mark.parametrize("name", NAMES, ids=lambda name: repr(name[:20]))
-def test_names_that_load_nothing(name: str) -> None:
-    with pytest.raises(ValueError, match=NAMES[name]) as caught:
-        load_opponent(name, TINY)
-    assert len(str(caught.value)) < 1000
-
-
-@pytest.mark.parametrize("name", [None, 5, ["greedy"]])
-def test_names_that_are_none(name: Any) -> None:
-    with pytest.raises(ValueError, match="opponent: expected a name"):
-        load_opponent(name, TINY)
-    with pytest.raises(ValueError, match="game: expected a name"):
-        load_opponent("greedy", name or 7)  # type: ignore[arg-type]
 
 
 def test_what_a_user_adds_to_an_opponent_stays(tmp_path: Path) -> None:
