@@ -34,7 +34,7 @@ def test_bench_measures_at_a_standing_clock() -> None:
     assert all(np.isfinite(figure) and figure > 0 for figure in bench.rate(lambda: 3, 0.0))
 
 
-def test_solved_deals_that_took_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_solved_deals_that_took_no_time() -> None:
     game = next(game for game in GAMES.values() if game.solver is not None)
     lost = Solution("lost", [], 4, 0.0)
     figures = solving_figures(SolveTask(game), [(0, lost), (1, lost)])

@@ -14,7 +14,6 @@ import sys
 import warnings
 from importlib.metadata import version
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -32,17 +31,18 @@ from card_envs.data._minari import to_minari
 from card_envs.episode import Episode
 from card_envs.game import Game, layout_digest, offsets
 from card_envs.games import GAMES
-from card_envs.opponents import load_opponent, opponent_names
+from card_envs.opponents import load_opponent
 from card_envs.opponents.networks.folder import golden_decisions, save_network
 from card_envs.opponents.networks.policies import NetworkPolicy
 from card_envs.opponents.policy import ActionValues, Decisions, decisions_at
-from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
+from card_envs.opponents.scripted import RandomPolicy
 from card_envs.opponents.search import SearchPolicy
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.conftest import short_options
 
 ROOT = Path(__file__).parents[2]
 SEARCH = "search:8"
+SOLVED = next(game for game in GAMES.values() if game.solver is not None)
 
 
 def played_again(plan: Plan, rows: Rows) -> None:
@@ -104,14 +104,6 @@ def told_of(obs: Any, mask: Any) -> Any:
     return np.where(mask == 1, found, np.nan)
 
 
-def test_a_plan_takes_the_name_of_a_game(game: Game) -> None:
-    named: Any = game.name
-    assert Plan(named, ("random",), 3) == Plan(game, ("random",), 3)
-    for wrong, message in (("chess", "unknown game 'chess'"), (None, "game: expected a Game")):
-        with pytest.raises(ValueError, match=message):
-            Plan(wrong, ("random",), 3)  # type: ignore[arg-type]
-
-
 def test_values_stand_beside_the_decisions_that_they_are_of(game: Game) -> None:
     telling = f"{__name__}:Telling"
     plan = Plan(game, (telling, "random", telling) if game.num_sides > 1 else (telling,), 12, values=True)
@@ -124,39 +116,14 @@ def test_values_stand_beside_the_decisions_that_they_are_of(game: Game) -> None:
     assert without.values is None and (without.action == rows.action).all()
 
 
-def players_with_values(game: Game) -> list[str]:
-    """Players that have values of some decisions, and play others in another way."""
-    mixed = [f"{phase}=random+{SEARCH}" for phase in game.view.PHASES]
-    return [*mixed, "search:4,moves=turn"]
-
-
+@pytest.mark.mechanics
 def test_what_is_played_does_not_depend_on_whether_values_are_kept(game: Game) -> None:
-    for player in players_with_values(game):
+    """Also of players that have values of some decisions, and play others in another way."""
+    for player in (*(f"{phase}=random+{SEARCH}" for phase in game.view.PHASES), "search:4,moves=turn"):
         plan = Plan(game, (player,), 2, seed=5, options=tuple(short_options(game).items()), values=True)
         rows, without = plan.play(range(2)), dataclasses.replace(plan, values=False).play(range(2))
         assert rows.action.tolist() == without.action.tolist(), player
         assert rows.values is not None and np.isfinite(rows.values).any(), player
-
-
-class Sampling(ScriptedPolicy):
-    """Draws its actions, though it has values: what it expects is no reason for what it plays."""
-
-    def __init__(self, game: Game) -> None:
-        super().__init__("greedy")
-
-    def act(self, decisions: Decisions, rng: np.random.Generator) -> Any:
-        return RandomPolicy().act(decisions, rng)
-
-    def evaluate(self, decisions: Decisions, rng: np.random.Generator) -> ActionValues:
-        drawn = rng.random(decisions.mask.shape)
-        return ActionValues(drawn, drawn, drawn.astype(np.int64), decisions.mask.argmax(axis=1))
-
-
-@pytest.mark.parametrize("name", [f"{__name__}:Sampling", f"bidding={__name__}:Sampling+greedy"])
-def test_a_policy_that_draws_is_recorded_as_it_plays(game: Game, name: str) -> None:
-    name = name.replace("bidding", next(iter(game.view.PHASES), "")).removeprefix(f"={__name__}:Sampling+")
-    plan = Plan(game, (name,), 2, options=tuple(short_options(game).items()), values=True)
-    assert plan.play(range(2)).action.tolist() == dataclasses.replace(plan, values=False).play(range(2)).action.tolist()
 
 
 class Slow:
@@ -186,17 +153,6 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("card_envs.data._plan.GAMES_AT_ONCE", (16, 16))
 
 
-class Mortal(Slow):
-    """Takes its process with it at its first decision, once."""
-
-    def act(self, decisions: Decisions, rng: np.random.Generator) -> Any:
-        grave = Path(os.environ["TEST_DATA_GRAVE"])
-        if not grave.exists():
-            grave.touch()
-            os._exit(1)
-        return decisions.mask.argmax(axis=1)
-
-
 def contents(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*.*") if file.is_file()}
 
@@ -218,8 +174,7 @@ def saved(folder: Path, seed: int) -> None:
     save_network(folder, NetworkPolicy(HIGH_CARD, weights), golden_decisions(HIGH_CARD), training={}, strength=[])
 
 
-@pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("within", ["{}", "search:2,prior={}", "search:2,rollout={}"])
+@pytest.mark.parametrize(("within", "form"), [("{}", "jsonl"), ("search:2,prior={}", "parquet")])
 def test_other_weights_under_the_same_name_are_refused(tmp_path: Path, form: str, within: str) -> None:
     """In a folder of the user, also as a part of another player; and in a user's class."""
 
@@ -243,17 +198,6 @@ def test_other_weights_under_the_same_name_are_refused(tmp_path: Path, form: str
         assert generate(Plan(HIGH_CARD, ("greedy", player), 20), out, format=form) == 0
 
 
-def test_weights_that_change_while_games_are_played_are_refused(tmp_path: Path) -> None:
-    saved(tmp_path / "net", 1)
-    plan = Plan(HIGH_CARD, (str(tmp_path / "net"),), 20)
-    plan.check()
-    before = plan.digests()
-    assert len(plan.play(range(20), before).action)
-    saved(tmp_path / "net", 2)
-    with pytest.raises(ValueError, match="net: weights or code have changed since the games were begun"):
-        plan.play(range(20), before)
-
-
 @pytest.mark.usefixtures("small_parts")
 def test_users_players_keep_nothing_between_portions(tmp_path: Path) -> None:
     """Data does not depend on which process plays what, nor on where a run was stopped."""
@@ -267,28 +211,16 @@ def test_users_players_keep_nothing_between_portions(tmp_path: Path) -> None:
     assert contents(tmp_path / "whole") == contents(tmp_path / "by_two") == contents(tmp_path / "resumed")
 
 
-SEARCHES = [SEARCH, "search:8,moves=turn", "strong"]
-
-
-@pytest.mark.parametrize("name", ["random", "greedy", *SEARCHES, f"{__name__}:Weighty"])
+@pytest.mark.mechanics
+@pytest.mark.parametrize("name", ["random", "greedy", "search:8,moves=turn", "strong", f"{__name__}:Weighty"])
 def test_digests_repeat(game: Game, name: str) -> None:
-    """In copies as well; the number of threads does not matter."""
-    skip_unless_known(game, name)
+    """In copies as well, and in what has played; the number of threads does not matter."""
     one, other = (load_opponent(name, game) for _ in range(2))
+    other.act(decisions_at(game, BatchEnv(game, 3).states), np.random.default_rng(0))
     assert digest_of(one, game) == digest_of(other, game)
     if isinstance(one.policy, SearchPolicy):
         settings = {**one.policy.settings, "threads": 7}
         assert digest_of(SearchPolicy(game, **settings), game) == digest_of(one, game)
-
-
-@pytest.mark.mechanics
-@pytest.mark.parametrize("name", SEARCHES)
-def test_digests_stay_when_a_search_has_played(game: Game, name: str) -> None:
-    skip_unless_known(game, name)
-    player = load_opponent(name, game)
-    before = digest_of(player, game)
-    player.act(decisions_at(game, BatchEnv(game, 3).states), np.random.default_rng(0))
-    assert digest_of(player, game) == before
 
 
 def test_digests_follow_the_game(game: Game) -> None:
@@ -368,11 +300,6 @@ def test_digests_follow_the_code_of_a_class(tmp_path: Path) -> None:
         (tmp_path / f"{name}.py").write_text(text)
 
 
-def skip_unless_known(game: Game, name: str) -> None:
-    if name == "strong" and name not in opponent_names(game):
-        pytest.skip("the game has no such player")
-
-
 @pytest.mark.parametrize("form", FORMATS)
 def test_the_card_describes_the_data(tmp_path: Path, form: str) -> None:
     """To data hubs, and to people; its command makes the same data."""
@@ -409,12 +336,6 @@ def test_cards_count_rows_in_the_classes_of_hubs() -> None:
 def test_the_guide_has_the_columns() -> None:
     guide = (ROOT / "docs" / "guides" / "data.md").read_text()
     assert all(f"| `{name}` | {meaning} |" in guide for name, meaning in COLUMNS.items())
-
-
-def test_a_page_of_the_user_stays(tmp_path: Path) -> None:
-    (tmp_path / "README.md").write_text("mine")
-    generate(Plan(HIGH_CARD, ("greedy",), 20), tmp_path)
-    assert (tmp_path / "README.md").read_text() == "mine"
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -465,31 +386,6 @@ def test_files_are_completed_after_a_stop(tmp_path: Path) -> None:
     assert generate(plan, tmp_path / "whole") == 0  # complete
 
 
-@pytest.mark.usefixtures("small_parts")
-@pytest.mark.parametrize("form", FORMATS)
-def test_files_of_a_cluster_are_those_of_one_machine(
-    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also if a worker is lost."""
-    pytest.importorskip("ray")
-    monkeypatch.setenv("TEST_DATA_GRAVE", str(tmp_path / "grave"))
-    plan = Plan(HIGH_CARD, (f"{__name__}:Mortal", "random"), 100)
-    rows = generate(plan, tmp_path / "cluster", format=form, ray_address="local")
-    assert (tmp_path / "grave").exists()
-    assert generate(plan, tmp_path / "here", format=form) == rows
-    assert contents(tmp_path / "cluster") == contents(tmp_path / "here")
-
-
-def test_a_wrong_address_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = Plan(HIGH_CARD, ("greedy",), 20)
-    with pytest.raises(ValueError, match="expected one of them"):
-        generate(plan, tmp_path / "out", processes=2, ray_address="local")
-    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(is_initialized=lambda: False))
-    with pytest.raises(OSError, match=r"Ray cluster 127\.0\.0\.1:1: .*refused; expected HOST:PORT"):
-        generate(plan, tmp_path / "out", ray_address="127.0.0.1:1")
-    assert not (tmp_path / "out").exists()
-
-
 def test_parquet_has_the_rows(tmp_path: Path) -> None:
     plan = Plan(HIGH_CARD, (SEARCH, "greedy"), 30, values=True)
     generate(plan, tmp_path)
@@ -522,6 +418,7 @@ def test_columns_of_bytes_open_as_arrays() -> None:
     assert as_int8(arrow.chunked_array([], arrow.binary(3))).shape == as_int8(two[:0]).shape == (0, 3)
 
 
+@pytest.mark.mechanics
 def test_lines_say_the_position_and_the_move(game: Game, tmp_path: Path) -> None:
     plan = Plan(game, ("random",), 2, seed=1)
     generate(plan, tmp_path, format="jsonl")
@@ -538,6 +435,7 @@ def test_lines_say_the_position_and_the_move(game: Game, tmp_path: Path) -> None
             episode.play(int(action))
 
 
+@pytest.mark.mechanics
 def test_lines_have_the_keys_and_values_that_the_guide_says(game: Game, tmp_path: Path) -> None:
     """Values are a list beside the legal moves: as keys, readers of tables would lose those of moves that come late."""
     plan = Plan(game, (f"{__name__}:Telling",), 2, options=tuple(short_options(game).items()), values=True)
@@ -568,20 +466,8 @@ def test_a_minari_data_set_has_an_episode_a_seat(tmp_path: Path, monkeypatch: py
     assert first.terminations.tolist() == [False, False, True]
     with pytest.raises(ValueError, match="there is a Minari data set of this name"):
         to_minari(plan, "high_card/greedy-v0")
-
-
-@pytest.mark.filterwarnings("ignore:.*code_permalink")
-def test_a_minari_data_set_is_in_no_other_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    minari = pytest.importorskip("minari")
-    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
-    plan = Plan(HIGH_CARD, ("greedy",), 5)
-    rows = to_minari(plan, "high_card/greedy-v0")
-    monkeypatch.setattr(Plan, "play", lambda *_: pytest.fail("a game was played"))
-    for name in ("high_card/greedy-v0/more-v0", "high_card/greedy-v0/a/b/more-v0"):
-        with pytest.raises(ValueError, match=f"{name}: high_card/greedy-v0 is a Minari data set, in which"):
-            to_minari(plan, name)
-    assert minari.load_dataset("high_card/greedy-v0").total_steps == rows
-    assert [*minari.list_local_datasets()] == ["high_card/greedy-v0"]
+    with pytest.raises(ValueError, match="more-v0: high_card/greedy-v0 is a Minari data set, in which"):
+        to_minari(plan, "high_card/greedy-v0/a/more-v0")
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -608,31 +494,24 @@ def test_an_unfinished_minari_data_set_is_not_there(tmp_path: Path, monkeypatch:
     assert "high_card" in minari.namespace.list_local_namespaces()
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["", "high_card/greedy", "a b-v0", "../greedy-v0", "x/data/greedy-v0"],
-)
-def test_names_of_minari_data_sets_are_checked_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_names_of_minari_data_sets_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("minari")
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
-    monkeypatch.setattr(Plan, "play", lambda *_: pytest.fail("a game was played"))
-    with pytest.raises(ValueError, match="out: expected the name of a Minari data set, such as NAME/OF-v0"):
-        to_minari(Plan(HIGH_CARD, ("greedy",), 5), name)
+    for name in ("", "high_card/greedy", "a b-v0", "../greedy-v0", "x/data/greedy-v0"):
+        with pytest.raises(ValueError, match="out: expected the name of a Minari data set, such as NAME/OF-v0"):
+            to_minari(Plan(HIGH_CARD, ("greedy",), 5), name)
     assert not list(tmp_path.iterdir())
-
-
-def test_the_home_folder_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    generate(Plan(HIGH_CARD, ("greedy",), 20), "~/games")
-    assert [path.name for path in tmp_path.iterdir()] == ["games"]
 
 
 def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     plan = Plan(HIGH_CARD, ("greedy",), 20)
+    assert Plan("high_card", ("greedy",), 20) == plan  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="unknown game 'chess'"):
+        Plan("chess", ("greedy",), 20)  # type: ignore[arg-type]
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "README.md").write_text("mine")
     generate(plan, tmp_path / "there")
+    assert (tmp_path / "there" / "README.md").read_text() == "mine"
     for other, said in (
         (Plan(HIGH_CARD, ("greedy",), 21), "holds other games, of games = 20; take another folder"),
         (Plan(HIGH_CARD, ("random",), 20), r"of players = \['greedy'\]"),
@@ -647,6 +526,9 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(ValueError, match=said):
             generate(other, tmp_path / "there")
+    for seconds in (float("nan"), 0, True):
+        with pytest.raises(ValueError, match="solve: seconds: expected a number above 0"):
+            generate(Plan(SOLVED, (), 20, solve_seconds=seconds), tmp_path / "new")
     with pytest.raises(ValueError, match="format: expected parquet or jsonl"):
         generate(plan, tmp_path / "other", format="csv")
     for out, processes, said in (
@@ -668,14 +550,6 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
             generate(plan, folder, format=form)
 
 
-@pytest.mark.parametrize("seconds", [float("nan"), float("inf"), 0, -1, True])
-def test_seconds_of_solvers_are_checked(tmp_path: Path, seconds: float) -> None:
-    game = next(game for game in GAMES.values() if game.solver is not None)
-    with pytest.raises(ValueError, match="solve: seconds: expected a number above 0"):
-        generate(Plan(game, (), 20, solve_seconds=seconds), tmp_path / "solved")
-    assert not (tmp_path / "solved").exists()
-
-
 @pytest.mark.processes
 def test_the_example_clones_a_player(tmp_path: Path) -> None:
     pytest.importorskip("torch")
@@ -694,9 +568,8 @@ def test_the_example_clones_a_player(tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", FORMATS)
 def test_data_without_a_won_deal(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No deal is decided in no time: there are no rows, which is said, and not that nothing was left to do."""
-    game = next(game for game in GAMES.values() if game.solver is not None)
     monkeypatch.chdir(tmp_path)
-    words = ["generate", game.name, "--solve", "0.000001", "--games", "3", "--processes", "1", "--format", form]
+    words = ["generate", SOLVED.name, "--solve", "0.000001", "--games", "3", "--processes", "1", "--format", form]
     for said in ("none of the 3 deals was won: there are no decisions to write", "out is complete: there was nothing"):
         done = CliRunner().invoke(app, [*words, "--out", "out"])
         assert done.exit_code == 0 and said in done.output, done.output

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from card_envs._answers import UnclearAnswer, move_in
-from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
 from card_envs.text import TextEnv
+from tests.conftest import positions
 
 # X and Y stand for two moves of a game.
 CLEAR = [
@@ -34,18 +34,16 @@ def filled(answer: str, game: Game) -> tuple[str, str]:
     return answer.replace("X", moves[0]).replace("Y", moves[-1]), moves[0]
 
 
-@pytest.mark.parametrize("answer", CLEAR)
-def test_the_form_is_read(game: Game, answer: str) -> None:
-    text, move = filled(answer, game)
-    assert move_in(text, game.spelled) == move
+def test_the_form_is_read_and_all_else_is_unclear(game: Game) -> None:
+    for answer in CLEAR:
+        text, move = filled(answer, game)
+        assert move_in(text, game.spelled) == move, answer
+    for answer in UNCLEAR:
+        with pytest.raises(UnclearAnswer):
+            move_in(filled(answer, game)[0], game.spelled)
 
 
-@pytest.mark.parametrize("answer", UNCLEAR, ids=lambda answer: ascii(answer[:30]))
-def test_all_else_is_unclear(game: Game, answer: str) -> None:
-    with pytest.raises(UnclearAnswer):
-        move_in(filled(answer, game)[0], game.spelled)
-
-
+@pytest.mark.mechanics
 def test_an_unclear_answer_is_asked_for_again_in_the_same_form(game: Game) -> None:
     env = TextEnv(game, "random")
     form = env.reset(seed=0).rpartition("\n")[2]
@@ -56,6 +54,7 @@ def test_an_unclear_answer_is_asked_for_again_in_the_same_form(game: Game) -> No
     assert (env.legal_moves(), paid, over, env.invalid) == (legal, 0.0, False, 1)
 
 
+@pytest.mark.mechanics
 def test_an_answer_that_marks_an_illegal_move_plays_none(game: Game) -> None:
     env = TextEnv(game, "random")
     env.reset(seed=0)
@@ -70,18 +69,14 @@ def test_an_answer_that_marks_an_illegal_move_plays_none(game: Game) -> None:
     assert env.legal_moves() == legal and (paid, over) == (0.0, False)
 
 
-@pytest.mark.parametrize("text", ["-1", "1.0", "0.5", "+1", "1 0", "1,0", "−1", "1/1", "%1", "1e0", "#1", "-TD"])
-def test_signs_are_not_dropped_from_moves(game: Game, text: str) -> None:
+def test_signs_are_not_dropped_from_moves(game: Game) -> None:
     """By no reader of moves: `parse_move` is the server's and the terminal's as well."""
-    env = CardEnv(game)
-    env.reset(seed=0)
-    with pytest.raises(ValueError, match=r"is not|expected"):
-        env.parse_move(text)
-    with pytest.raises(ValueError, match=r"is not|expected"):
-        game.parse_move(env.states[0], text)
-    for answer in (text, f"Move: {text}"):
-        with pytest.raises(UnclearAnswer):
-            move_in(answer, game.spelled)
+    for text in ("-1", "1.0", "0.5", "+1", "1 0", "1,0", "−1", "1/1", "%1", "1e0", "#1", "-TD"):
+        with pytest.raises(ValueError, match=r"is not|expected"):
+            game.parse_move(positions(game)[0], text)
+        for answer in (text, f"Move: {text}"):
+            with pytest.raises(UnclearAnswer):
+                move_in(answer, game.spelled)
 
 
 def test_every_move_is_read_alone_and_marked(game: Game) -> None:
@@ -90,6 +85,7 @@ def test_every_move_is_read_alone_and_marked(game: Game) -> None:
             assert move_in(answer, game.spelled) == move
 
 
+@pytest.mark.mechanics
 def test_reading_takes_time_linear_in_the_length(game: Game) -> None:
     """200,000 characters of what it could stumble over are read; a quadratic expression would take an hour."""
     for part in (

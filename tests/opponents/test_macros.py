@@ -13,15 +13,15 @@ from card_envs.compare.pairs import play_pairs
 from card_envs.compiling import specialize
 from card_envs.engine.table import Table
 from card_envs.game import Game, Int8s, State, reveals
-from card_envs.opponents import _macros
 from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, Macros, PlanCache
 from card_envs.opponents.networks._afterstate_network import new_scorer, score_macros
 from card_envs.opponents.networks.policies import LookaheadPolicy
-from card_envs.opponents.policy import decisions_at
+from card_envs.opponents.policy import Decisions, decisions_at
 from card_envs.opponents.search import SearchPolicy
 from card_envs.opponents.search._candidates import find_macros, new_expansion
+from card_envs.opponents.search._decide import SearchResults
 from card_envs.opponents.search._parts import keep_best
-from tests.conftest import games_under_test, observed, positions, redealt, some, untrained
+from tests.conftest import games_under_test, observed, positions, redealt, some, table_of, untrained
 
 each_solitaire = pytest.mark.parametrize(
     "game", [game for game in games_under_test() if game.is_solitaire], ids=lambda game: game.name
@@ -118,12 +118,6 @@ def test_macros_are_all_that_can_be_done_before_something_shows(game: Game) -> N
             assert ends == ends_of_stretch(game, state)
             whole += 1
     assert whole > 10
-
-
-def test_where_room_is_short_macros_end_early(game: Game) -> None:
-    most = 2 * game.rules.NUM_ACTIONS
-    for state in some(positions(game), 100, seed=2):
-        assert 2 <= len(lists_of(macros_of(game, state, most))) <= most
 
 
 def test_the_baseline_is_what_greedy_does(game: Game) -> None:
@@ -228,45 +222,35 @@ def test_a_cache_knows_how_macros_go_on(game: Game) -> None:
     assert asked == [5, len(goes_on)] and goes_on
 
 
-def test_a_full_cache_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
-    game = games_under_test()[-1]
-    monkeypatch.setattr(_macros, "MAX_ENTRIES", 3)
-    cache = PlanCache()
-    cache.actions.update({bytes([k]): 0 for k in range(4)})
-    cache.add(game, positions(game)[:1].copy(), np.full((1, 2), NO_ACTION, np.int16))
-    assert not cache.actions
+class Noting(SearchPolicy):
+    """Notes what it plans."""
 
+    planned: list[int]
+    searches = 0
 
-@pytest.mark.mechanics
-def test_a_plan_is_played_to_its_end_without_another_search(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
-    searches, planned, played = 0, list[int](), list[int]()
-    inner = SearchPolicy.search
-
-    def noted(self: SearchPolicy, decisions: Any, rng: np.random.Generator) -> Any:
-        nonlocal searches
-        searches += 1
-        found = inner(self, decisions, rng)
-        planned.extend(int(action) for action in found.macros[0] if action != NO_ACTION)
+    def search(self, decisions: Decisions, rng: np.random.Generator) -> SearchResults:
+        found = super().search(decisions, rng)
+        self.searches += 1
+        self.planned.extend(int(action) for action in found.macros[0] if action != NO_ACTION)
         tried = found.stats.worlds[0] > 0
         assert not tried[decisions.mask[0] == 0].any()
         assert found.stats.worlds[0, found.chosen[0]] == found.stats.worlds[0].max()
         return found
 
-    monkeypatch.setattr(SearchPolicy, "search", noted)
-    policy = load_opponent("search:4,moves=turn", game)
-    table = Table(game, game.rules.new_state(game.validated({})))
-    table.seed(3, 0)
-    table.deal()
+
+@pytest.mark.mechanics
+def test_a_plan_is_played_to_its_end_without_another_search(game: Game) -> None:
+    policy, played = Noting(game, 4, moves="turn"), list[int]()
+    policy.planned = []
+    table = table_of(game, {}, 3)
     while not table.needs_deal and len(played) < 150:
         action = int(policy.act(decisions_at(game, table.states), np.random.default_rng(len(played)))[0])
         seat = int(table.seat)
         played.append(action)
         table.play(action)
         if table.seat != seat or table.needs_deal:
-            assert played == planned
-    assert searches <= len(played)
-    if game.is_solitaire:
-        assert searches < len(played)
+            assert played == policy.planned
+    assert policy.searches < len(played) if game.is_solitaire else policy.searches <= len(played)
 
 
 @pytest.mark.slow

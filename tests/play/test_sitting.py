@@ -50,13 +50,6 @@ def course(sitting: Sitting) -> Any:
     return sitting.moves, sitting.events, state, len(sitting.episode.dealt), sitting.outcome()
 
 
-def test_others_sit_clockwise() -> None:
-    for seat in range(4):
-        others = [Failing() for _ in range(3)]
-        found = seated(others, seat)
-        assert found[seat] is None and [found[(seat + step) % 4] for step in (1, 2, 3)] == others
-
-
 def test_what_is_taken_back_comes_out_the_same(game: Game) -> None:
     """With the policies' draws and the later deals; also in copies, and after a part of the moves."""
     sitting = sat_down(game)
@@ -82,6 +75,7 @@ def test_what_is_taken_back_comes_out_the_same(game: Game) -> None:
 
 
 @pytest.mark.parametrize("policies", [0, 1, "all"])
+@pytest.mark.mechanics
 def test_undo_takes_back_the_events_of_its_moves_alone(game: Game, policies: Any) -> None:
     """Of people, and of policies, whose moves can be taken back as well."""
     num_seats = game.rules.NUM_SEATS
@@ -120,6 +114,7 @@ def test_a_seat_is_told_what_happened_since_its_move(game: Game) -> None:
     assert view == sitting.view(0) and outcome == sitting.outcome()
 
 
+@pytest.mark.mechanics
 def test_policies_play_as_long_as_they_are_asked(game: Game) -> None:
     """Each move is chosen where the caller wants it; what a seat is paid adds up to the margin of the environment."""
     asked: list[str] = []
@@ -140,6 +135,7 @@ def test_policies_play_as_long_as_they_are_asked(game: Game) -> None:
     assert len(asked) == len(sitting.moves) == len(episode.actions)
 
 
+@pytest.mark.mechanics
 def test_what_is_refused_or_fails_changes_nothing(game: Game) -> None:
     sitting = Sitting.dealt(game, short_options(game), 5)
     before = copy.deepcopy(course(sitting))

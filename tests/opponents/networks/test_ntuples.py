@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from card_envs import load_opponent
 from card_envs.compiling import specialize
 from card_envs.engine.table import Table
 from card_envs.game import (
@@ -35,7 +34,7 @@ from card_envs.opponents.search import SearchPolicy
 from card_envs.opponents.search._decide import new_workspace
 from card_envs.opponents.search._parts import MAX_ACTIONS, RESOLUTION, leaf_value, roll_out
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
-from tests.conftest import games_under_test, positions, redealt, some, untrained
+from tests.conftest import games_under_test, positions, redealt, some
 
 PLANNING = [game for game in games_under_test() if game.planner is not None]
 each_planner = pytest.mark.parametrize("game", PLANNING, ids=lambda game: game.name)
@@ -247,18 +246,6 @@ def test_a_search_has_its_best_macros_as_arms(game: Game) -> None:
     assert numbers.max() > 2
 
 
-@each_planner
-@pytest.mark.parametrize("parts", ["leaf", "rollout", "prior,leaf", "prior,rollout,leaf"])
-def test_a_search_by_name_has_it_as_parts(game: Game, parts: str) -> None:
-    named = ",".join(f"{part}=ntuple" for part in parts.split(","))
-    search = load_opponent(f"search:8,moves=turn,{named}", game).policy
-    assert isinstance(search, SearchPolicy) and search.moves == "turn"
-    functions = {function.__name__ for _, function in new_workspace(search, search.budget(None))[0]}
-    assert ("rank_by_ntuples" in functions) == ("prior" in parts)
-    assert ("ntuple_moves" in functions) == ("rollout" in parts)
-    assert ("ntuple_value" in functions) == ("leaf" in parts)
-
-
 def played_on(states: NDArray[Any], seat: int, rollout: Any, leaf: Any, results: NDArray[np.float64]) -> int:
     """Play states[0] out; write the result."""
     moves = roll_out(states[0], seat, rollout)
@@ -329,18 +316,6 @@ def test_a_share_of_a_result_comes_from_the_end(game: Game) -> None:
         assert both == pytest.approx(0.75 * asked + 0.25 * ended, abs=2 / RESOLUTION)
         differ += asked != ended
     assert differ > 10
-
-
-def test_copies_within_a_time_have_plans_of_their_own(game: Game) -> None:
-    """Tables of a server share no memory."""
-    if game.planner is None:
-        pytest.skip("there is no planner for this game")
-    policy = untrained(game, NTuplePolicy, [])
-    one, other = policy.within(1.0), policy.within(1.0)
-    decisions = decisions_at(game, some(positions(game), 20))
-    played = one.act(decisions, np.random.default_rng(0))
-    np.testing.assert_array_equal(played, other.act(decisions, np.random.default_rng(0)))
-    assert len({id(each.plans) for each in (policy, one, other)}) == 3 and not policy.plans.actions
 
 
 def test_where_there_is_no_planner() -> None:
