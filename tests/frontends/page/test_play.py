@@ -19,7 +19,6 @@ from tests.frontends.page.test_page import (
     browser,
     leave,
     luminance,
-    more,
     page,
     play_last,
     sit_down,
@@ -147,30 +146,6 @@ def test_a_server_that_compiles_is_waited_for(page: Any, game: Game) -> None:
 
 
 @pytest.mark.mechanics
-def test_games_keep_their_shape_while_pictures_come(page: Any, game: Game, address: str) -> None:
-    """Those of a server that compiles come one after the other."""
-    asked = 0
-
-    def listed(route: Any) -> None:
-        nonlocal asked
-        asked += 1
-        found = route.fetch().json()
-        for one in found["games"]:
-            if asked < 2:
-                del one["picture"]
-        route.fulfill(json=found)
-
-    page.route("**/v1/games?*", listed)
-    page.reload()
-    label = page.locator(f"#games label:has([value={game.name}])")
-    label.wait_for()
-    before = label.bounding_box()
-    assert len(label.locator("img").get_attribute("src")) < 100
-    page.wait_for_function("() => [...document.querySelectorAll('#games img')].every((one) => one.src.length > 1000)")
-    assert label.bounding_box() == before and asked == 2
-
-
-@pytest.mark.mechanics
 def test_friends_play_and_watch(page: Any, game: Game, address: str, browser: Any) -> None:
     """By links that say what each may see: a seat's shows its cards, the other one no cards before the end."""
     page.check(f"input[value={game.name}]")
@@ -215,24 +190,6 @@ def test_friends_play_and_watch(page: Any, game: Game, address: str, browser: An
     finally:
         for context in contexts:
             context.close()
-
-
-@pytest.mark.mechanics
-def test_links_are_there_after_a_reload(page: Any, game: Game) -> None:
-    """Of the newest table, also to watch somebody who plays alone."""
-    sit_down(page, game, short_options(game))
-    page.reload()
-    page.wait_for_selector(READY)
-    more(page)
-    page.click("#invite")
-    page.wait_for_selector("#links:visible")
-    assert "#watch=" in page.locator("#linked input").input_value()
-    page.keyboard.press("Escape")
-    page.evaluate("() => localStorage.clear()")
-    page.reload()
-    page.wait_for_selector(READY)
-    more(page)
-    assert not page.is_visible("#invite")
 
 
 @pytest.mark.slow

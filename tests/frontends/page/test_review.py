@@ -9,7 +9,7 @@ import pytest
 
 from card_envs.game import Game
 from tests.conftest import short_options
-from tests.frontends.page.test_page import PHONES, SIZES, address, browser, gestures, page, play_choices, sit_down
+from tests.frontends.page.test_page import PHONES, address, browser, gestures, page, play_choices, sit_down
 
 __all__ = ["address", "browser", "page"]  # fixtures
 
@@ -54,7 +54,7 @@ def assert_at(page: Any, game: Game, at: int) -> None:
 
 
 @pytest.mark.mechanics
-@pytest.mark.parametrize("page", SIZES, indirect=True)
+@pytest.mark.parametrize("page", ["phone"], indirect=True)
 def test_costly_moves_are_found(page: Any, game: Game) -> None:
     """In a list and on the curve; each leads to the position before it."""
     judged = review(page, game)

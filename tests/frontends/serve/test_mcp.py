@@ -9,20 +9,19 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import pytest
 
 from card_envs.games import GAMES
-from card_envs.opponents.policy import Opponent
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from card_envs.serve._command import registered
 from card_envs.serve._mcp import MOST_TABLES, AnswerRequest, ModelTables
 from card_envs.serve._messages import Problem
+from tests.conftest import FirstLegal, run
 from tests.frontends.serving import bytes_waiting
 
 ROOT = Path(__file__).parents[3]
@@ -37,7 +36,7 @@ ARGUMENTS = [
     {"render_mode": "human"}, {"illegal_move": "raise"}, {"observe": "flat"}, {"obs_key": "x"}, {"obs_dtype": "int8"},
     {"game": GAME}, {"opponents": "bob"}, {"seat": 1}, {"self": 1}, {"options": {}}, {"reward": "gold"}, {"trump": "C"},
 ]  # fmt: skip
-REFUSED = [
+REFUSED: list[tuple[str, dict[str, Any], str]] = [
     *(("new_table", {"game": GAME, "opponents": name}, "opponents: no ") for name in UNNAMED),
     *(("hint", {"table": 1, "opponent": name}, "opponent: no ") for name in UNNAMED),
     *(("new_table", {"game": GAME, "options": options}, "option") for options in ARGUMENTS),
@@ -116,45 +115,45 @@ def test_old_tables_are_closed(tables: ModelTables) -> None:
     assert tables.call("position", {"table": 1}) and tables.call("position", {"table": MOST_TABLES + 1})
 
 
-@pytest.mark.parametrize(("tool", "arguments", "said"), REFUSED, ids=[f"{row[0]}-{n}" for n, row in enumerate(REFUSED)])
 def test_what_a_client_may_not_name_is_refused_with_the_reason(
-    tables: ModelTables, tool: str, arguments: dict[str, Any], said: str, capfd: pytest.CaptureFixture[str]
+    tables: ModelTables, capfd: pytest.CaptureFixture[str]
 ) -> None:
     tables.call("new_table", {"game": GAME})
-    with pytest.raises(Problem) as caught:
-        tables.call(tool, arguments)
-    assert said in str(caught.value) and len(str(caught.value)) < 2000
+    for tool, arguments, said in REFUSED:
+        with pytest.raises(Problem) as caught:
+            tables.call(tool, arguments)
+        assert said in str(caught.value) and len(str(caught.value)) < 2000
     assert "evil_module" not in sys.modules
     with pytest.raises(Problem, match="there is no 2"):
         tables.call("position", {"table": 2})  # nothing was begun
     assert capfd.readouterr() == ("", "")
 
 
-def test_searches_are_bounded_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+class Bounded(FirstLegal):
+    """Notes how long it may think."""
+
+    bounds: ClassVar[list[float]] = []
+
+    def within(self, seconds: float, threads: int) -> Bounded:
+        self.bounds.append(seconds)
+        return self
+
+
+def test_searches_are_bounded_in_time() -> None:
     """By the server's seconds, at tables and for hints."""
-    asked: list[float] = []
-    within = Opponent.within
-
-    def noted(self: Opponent, seconds: float, threads: int = 1) -> Opponent:
-        asked.append(seconds)
-        return within(self, seconds, threads)
-
-    monkeypatch.setattr(Opponent, "within", noted)
-    tables = ModelTables(registered([GAME], []), 0.25)
-    tables.call("new_table", {"game": GAME, "opponents": "search:64"})
-    tables.call("hint", {"table": 1, "opponent": "search:1024"})
-    assert asked == [0.25, 0.25]
+    tables = ModelTables(registered([GAME], [f"{GAME}/bounded={__name__}:Bounded"]), 0.25)
+    tables.call("new_table", {"game": GAME, "opponents": "bounded"})
+    tables.call("hint", {"table": 1, "opponent": "bounded"})
+    assert Bounded.bounds == [0.25, 0.25]
 
 
 @pytest.mark.parametrize(("kind", "used"), [("--mcp", "--seconds"), ("--stdio", "--idle-hours, --searches")])
 def test_options_of_the_command_that_do_nothing_are_refused(kind: str, used: str) -> None:
-    """On stderr: stdout is the protocol's."""
     for option, value in (("--port", "80"), ("--host-name", "x")):
-        given = command(kind, option, value)
-        done = subprocess.run(given, capture_output=True, text=True, env=environment(), input="", check=False)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert f"serve {kind}: {option} does not apply; these do: --game, --opponent, " in done.stderr
-        assert done.stderr.rstrip().endswith(used)
+        with pytest.raises(
+            ValueError, match=f"serve {kind}: {option} does not apply; these do: --game, --opponent, .*{used}$"
+        ):
+            run("serve", kind, option, value)
 
 
 # The protocol, by its own client
@@ -260,10 +259,12 @@ def requests(*calls: dict[str, Any]) -> str:
 
 
 SLOW = """
-import time
+import sys, threading
 class Policy:
     def __init__(self, game): pass
-    def act(self, decisions, rng): time.sleep(600)
+    def act(self, decisions, rng):
+        print("asked", file=sys.stderr, flush=True)
+        threading.Event().wait()
     probabilities = act
 """
 
@@ -275,23 +276,21 @@ def test_the_end_of_input_ends_the_process(tmp_path: Path) -> None:
     game = next(game.name for game in GAMES.values() if game != HIGH_CARD and game.rules.NUM_SEATS > 1)
     (tmp_path / "slow.py").write_text(SLOW)
     given = command("--mcp", "--game", game, "--opponent", f"{game}/slow=slow:Policy")
-    process = subprocess.Popen(
-        given, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(tmp_path), text=True
-    )
-    assert process.stdin is not None and process.stdout is not None
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    process = subprocess.Popen(given, env=environment(tmp_path), text=True, **pipes)  # type: ignore[call-overload]
     play = {"name": "new_table", "arguments": {"game": game, "opponents": "slow", "seat": 1}}
     process.stdin.write(requests({"name": "games"}, *[play] * 3))
     process.stdin.flush()
     for _ in range(2):
         assert json.loads(process.stdout.readline())["result"]
-    time.sleep(1)  # the opponent is asked
+    while "asked" not in process.stderr.readline():
+        pass
     process.stdin.close()
     assert process.wait(60) == 0
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-@pytest.mark.parametrize("unread", [False, True])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+@pytest.mark.parametrize(("number", "unread"), [(signal.SIGTERM, False), (signal.SIGINT, True)], ids=["TERM", "INT"])
 def test_one_signal_ends_the_process(number: signal.Signals, unread: bool, tmp_path: Path) -> None:
     """Though a line is waited for, or somebody to read the answers."""
     pytest.importorskip("mcp")

@@ -21,7 +21,6 @@ from card_envs.game import Game
 from card_envs.record import GameRecord
 from card_envs.scaffold.high_card import GAME as TINY
 from card_envs.serve._messages import Problem
-from card_envs.serve._stdio import answer
 from card_envs.serve.app import make_app
 from tests.conftest import short_options
 from tests.frontends.serve.test_serve import LIMITS, play_on, seats_of, worlds
@@ -63,8 +62,7 @@ def test_watchers_see_what_the_owner_allows_and_all_after_the_end(game: Game, tm
         assert client.get(f"{watching}/events", headers=last).status_code == 204
 
 
-@pytest.mark.parametrize("watch", ["nothing", "public"])
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize(("seed", "watch"), [(0, "nothing"), (1, "public")])
 def test_watchers_get_no_hidden_card(game: Game, seed: int, watch: str, tmp_path: Path) -> None:
     """The same moves over different hidden cards: equal bytes before the end, whichever seat's cards they are."""
     _, deals, moves = worlds(game, seed, 6 + 8 * seed, seed)
@@ -129,33 +127,6 @@ def test_links_hold_after_a_restart_and_older_tables_have_none(tmp_path: Path) -
         assert client.get(link).status_code == 200 and client.get(watching).status_code == 404
 
 
-def test_watchers_may_wait(tmp_path: Path) -> None:
-    """For the next move, or, where nothing is shown, for the end."""
-
-    async def play() -> None:
-        seats = seats_of(TINY, tmp_path)
-        for watch in ("public", "nothing"):
-            made = await ask(seats, "table", game=TINY.name, players=[None] * TINY.rules.NUM_SEATS, watch=watch)
-            tokens, watcher = [seat["token"] for seat in made["seats"]], made["watch"]["token"]
-            waiting = asyncio.create_task(ask(seats, "watch", token=watcher, wait=30.0, since=0))
-            turn, over = 0, False
-            while not over:
-                seen = [await ask(seats, "position", token=token) for token in tokens]
-                (mover,) = (one for one in seen if one["your_turn"])
-                await asyncio.sleep(0.01)
-                assert waiting.done() == (watch == "public" and turn > 0)
-                token, move = tokens[mover["seat"]], mover["view"]["legal"][0]
-                over = (await ask(seats, "move", token=token, move=move, wait=0.0))["outcome"]["over"]
-                turn += 1
-                await asyncio.sleep(0.01)
-            told = await waiting
-            assert told["turn"] == (1 if watch == "public" else turn)
-            assert len(told["moves"]) == told["turn"]
-        seats.stop()
-
-    asyncio.run(play())
-
-
 def test_watchers_follow_events_and_leave_room_for_persons(tmp_path: Path) -> None:
     """As many of them as a table may have take no stream from the persons; a table left alone goes in spite of them."""
     limits = replace(LIMITS, streams_per_table=1)
@@ -196,21 +167,3 @@ def test_watchers_follow_events_and_leave_room_for_persons(tmp_path: Path) -> No
         seats.stop()
 
     asyncio.run(follow())
-
-
-def test_watching_over_lines(tmp_path: Path) -> None:
-    async def ask() -> None:
-        seats = seats_of(TINY, tmp_path)
-
-        async def said(call: str, **body: Any) -> dict[str, Any]:
-            return await answer(seats, json.dumps({"id": 1, "call": call, "body": body}).encode())
-
-        made = (await said("table", game=TINY.name, watch="public"))["reply"]
-        token = made["watch"]["token"]
-        assert (await said("watch", token=token, since=0, wait=0.0))["reply"]["outcome"]["over"] is False
-        assert (await said("watched_record", token=token))["error"]["code"] == "not_over"
-        assert (await said("watch", token=made["seats"][0]["token"]))["error"]["code"] == "unknown"
-        assert (await said("watch", token=token, at=1))["error"]["code"] == "bad_request"
-        seats.stop()
-
-    asyncio.run(ask())
