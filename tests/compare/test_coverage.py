@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, product
 from math import lgamma, sqrt
 from typing import Any
 
@@ -230,12 +230,12 @@ def scripted_contests(game: Game) -> Iterator[tuple[str, PairResult]]:
 
 
 @pytest.mark.mechanics
-@pytest.mark.parametrize("shown", ["win_share", "margin_per_episode", "margin_per_deal"])
-def test_intervals_hold_from_two_pairs_on(game: Game, shown: str) -> None:
+def test_intervals_hold_from_two_pairs_on(game: Game) -> None:
     """Of every two scripted players, in every unit; and where players differ, no interval is without width."""
     rng, lost, widths = np.random.default_rng(0), [], []
-    print(f"\n{shown}: coverage in % for {FROM_FEW_ON} pairs")
-    for label, played in scripted_contests(game):
+    print(f"\ncoverage in % for {FROM_FEW_ON} pairs")
+    figures_shown = ("win_share", "margin_per_episode", "margin_per_deal")
+    for (label, played), shown in product(scripted_contests(game), figures_shown):
         truth, line = getattr(played, shown).mean, []
         for pairs in FROM_FEW_ON:
             rows = rng.integers(0, FEW_POOL, (FEW_TIMES, pairs))
@@ -245,8 +245,8 @@ def test_intervals_hold_from_two_pairs_on(game: Game, shown: str) -> None:
             widths += [one.high - one.low for one in figures]
             line.append(f"{100 * held:.1f}")
             if held < LEAST - ERRORS * sqrt(0.05 * 0.95 / FEW_TIMES):
-                lost.append((label, pairs, held))
-        print(f"{label:60} {truth:8.3f}  {' '.join(line)}")
+                lost.append((shown, label, pairs, held))
+        print(f"{shown:18} {label:60} {truth:8.3f}  {' '.join(line)}")
     assert lost == [] and min(widths) > 0
 
 
@@ -272,8 +272,7 @@ def decided(game: Game, number: int, seed: int) -> tuple[Decisions, NDArray[np.i
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("by", ["search:64", "strong"])
-def test_coverage_of_costs(game: Game, by: str) -> None:
+def test_coverage_of_costs(game: Game, by: str = "strong") -> None:
     """Twice the error holds what 100 seeds find on average, for moves that come to something else than the judge's."""
     judge = MoveJudge(load_opponent(by, game, sampled=False))
     decisions, played = decided(game, 150, seed=0)

@@ -5,29 +5,30 @@ from __future__ import annotations
 import io
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from rich.console import Console
 from typer.testing import CliRunner
 
 from card_envs.__main__ import app
 from card_envs._narration import seat_names
 from card_envs.envs._replay import replay, verify
-from card_envs.envs.aec import CardEnv
+from card_envs.envs.aec import env_with
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
-from card_envs.opponents.policy import ActionValue, Opponent, decisions_at
+from card_envs.opponents.policy import ActionValue, Decisions, decisions_at
 from card_envs.opponents.search import why_not
 from card_envs.record import GameRecord
+from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from card_envs.terminal import _waiting
 from card_envs.terminal._play import SHORT, play_game
 from card_envs.terminal._watch import Screen, watch_game, watch_record
-from tests.conftest import short_options
+from tests.conftest import FirstLegal, short_options
 
 FILE = Path("game.json")
 Typed = Iterable[str | type[BaseException]]
@@ -39,32 +40,39 @@ def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.chdir(tmp_path)  # file names stay short
 
 
-def shown_by(monkeypatch: pytest.MonkeyPatch, call: Callable[[Console], None], typed: Typed | Answer) -> str:
-    """What a command prints while this is typed; the end of the list is the end of the input."""
-    file = io.StringIO()
-    lines = None if callable(typed) else iter(typed)
+class Typing(Console):
+    """A console at which somebody types; the end of the list is the end of the input."""
 
-    def answer() -> str:
-        if lines is None:
-            assert callable(typed)
-            return typed(file.getvalue())
-        line = next(lines, EOFError)
+    def __init__(self, typed: Typed | Answer) -> None:
+        super().__init__(file=io.StringIO(), width=200)
+        self.typed = typed if callable(typed) else iter(typed)
+
+    def input(self, prompt: Any = "", **how: Any) -> str:
+        self.print(prompt, markup=False, end="")
+        line = self.typed(self.shown()) if callable(self.typed) else next(self.typed, EOFError)
         if isinstance(line, str):
             return line
         raise line
 
-    monkeypatch.setattr("builtins.input", answer)
-    call(Console(file=file, width=200))
-    shown = file.getvalue()
+    def shown(self) -> str:
+        assert isinstance(self.file, io.StringIO)
+        return self.file.getvalue()
+
+
+def shown_by(call: Callable[[Console], None], typed: Typed | Answer) -> str:
+    """What a command prints while this is typed."""
+    console = Typing(typed)
+    call(console)
+    shown = console.shown()
     assert max(map(len, shown.splitlines())) <= 80
     return shown
 
 
-def play(game: Game, monkeypatch: pytest.MonkeyPatch, typed: Typed | Answer, **changes: Any) -> tuple[str, GameRecord]:
+def play(game: Game, typed: Typed | Answer, **changes: Any) -> tuple[str, GameRecord]:
     """What was shown, and the record."""
     given = {"opponents": "random", "seat": game.rules.NUM_SEATS - 1, "seed": 3, "options": short_options(game)}
     call = {**given, "record": FILE, **changes}
-    shown = shown_by(monkeypatch, lambda console: play_game(game, console=console, **call), typed)
+    shown = shown_by(lambda console: play_game(game, console=console, **call), typed)
     record = GameRecord.load(FILE)
     verify(record)
     return shown, record
@@ -77,7 +85,7 @@ def first_legal(shown: str) -> str:
 def by_hand(game: Game, moves: int = 10_000) -> tuple[list[str], GameRecord]:
     """The moves of a person who plays like `greedy` against `random` in the game of `play`, and its record."""
     rng = np.random.default_rng(3)
-    env = CardEnv(game, **short_options(game))
+    env = env_with(game, short_options(game))
     env.reset(3)
     policies = {"person": load_opponent("greedy", game), "other": load_opponent("random", game)}
     typed: list[str] = []
@@ -91,9 +99,9 @@ def by_hand(game: Game, moves: int = 10_000) -> tuple[list[str], GameRecord]:
     return typed, env.record()
 
 
-def test_a_whole_game(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_whole_game(game: Game) -> None:
     typed, expected = by_hand(game)
-    shown, record = play(game, monkeypatch, [move.lower().replace("-", " ") for move in typed])
+    shown, record = play(game, [move.lower().replace("-", " ") for move in typed])
     assert record == expected
     assert "Game over: " in shown and "Left before" not in shown
     scores = record.outcome["scores"]
@@ -105,7 +113,7 @@ def test_a_whole_game(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.mechanics
-def test_what_is_taken_back_leaves_no_trace(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_taken_back_leaves_no_trace(game: Game) -> None:
     """Later hidden deals and the opponents' replies come out the same."""
     moves, expected = by_hand(game, 40)
     rng = np.random.default_rng(4)
@@ -118,14 +126,14 @@ def test_what_is_taken_back_leaves_no_trace(game: Game, monkeypatch: pytest.Monk
             typed += [move]
         env.step(env.parse_move(move))
     typed = [*typed, *["undo"] * 2, *moves[-2:]] if not expected.outcome["over"] else typed
-    shown, record = play(game, monkeypatch, typed)
+    shown, record = play(game, typed)
     assert record == expected
     assert shown.count("no move of yours to take back") == 1
 
 
-def test_the_question_is_asked(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_question_is_asked(game: Game) -> None:
     """With what the moves come to: before each move, and by `help`."""
-    shown, record = play(game, monkeypatch, ["help", "quit"])
+    shown, record = play(game, ["help", "quit"])
     env = replay(record)
     view = env.view(env.agent_selection)
     asked = [game.question(view), *(f"{move}: {note}" for move, note in game.move_notes(view).items())]
@@ -133,13 +141,14 @@ def test_the_question_is_asked(game: Game, monkeypatch: pytest.MonkeyPatch) -> N
     assert all(plain.count(said) >= 2 for said in asked)
 
 
-def test_wrong_input_is_answered_and_changes_nothing(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, untouched = play(game, monkeypatch, ["quit"])
+@pytest.mark.mechanics
+def test_wrong_input_is_answered_and_changes_nothing(game: Game) -> None:
+    _, untouched = play(game, ["quit"])
     env = replay(untouched)
     legal = env.legal_moves()
     illegal = next(move for move in map(env.move_text, range(game.rules.NUM_ACTIONS)) if env_refuses(env, move, legal))
     typed = ["nonsense", "undoo", illegal, "?", "save", "save no/folder", "hint nobody", "Q"]
-    shown, record = play(game, monkeypatch, typed)
+    shown, record = play(game, typed)
     assert record == untouched
     for answer in ("not a move of", "Did you mean undo", "is not legal now", "take back your last", "Missing file"):
         assert answer in shown
@@ -147,7 +156,7 @@ def test_wrong_input_is_answered_and_changes_nothing(game: Game, monkeypatch: py
     assert "Left before the end" in shown
 
 
-def env_refuses(env: CardEnv, move: str, legal: list[str]) -> bool:
+def env_refuses(env: Any, move: str, legal: list[str]) -> bool:
     """Whether it is a move of the game, but neither legal now nor the beginning of a legal one."""
     try:
         env.parse_move(move)
@@ -156,10 +165,9 @@ def env_refuses(env: CardEnv, move: str, legal: list[str]) -> bool:
     return not any(one.replace("-", "").startswith(move.replace("-", "")) for one in legal)
 
 
-def test_the_beginning_of_a_move_will_do_and_enter_plays_the_only_one(
-    game: Game, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _, expected = play(game, monkeypatch, lambda shown: first_legal(shown), opponents="greedy")
+@pytest.mark.mechanics
+def test_the_beginning_of_a_move_will_do_and_enter_plays_the_only_one(game: Game) -> None:
+    _, expected = play(game, lambda shown: first_legal(shown), opponents="greedy")
 
     def answer(shown: str) -> str:
         if "(Enter: " in shown.splitlines()[-1]:
@@ -171,9 +179,9 @@ def test_the_beginning_of_a_move_will_do_and_enter_plays_the_only_one(
         alone = (move[:i] for i in range(1, len(move)) if sum(m.startswith(move[:i]) for m in legal) == 1)
         return next((text for text in alone if text.lower() not in SHORT), move)  # q is no queen
 
-    shown, record = play(game, monkeypatch, answer, opponents="greedy")
+    shown, record = play(game, answer, opponents="greedy")
     assert record == expected
-    env = CardEnv(game, **short_options(game))
+    env = env_with(game, short_options(game))
     env.reset(3)
     forced = False  # no game needs to have moves without a choice
     for played in expected.moves:
@@ -183,20 +191,9 @@ def test_the_beginning_of_a_move_will_do_and_enter_plays_the_only_one(
 
 
 @pytest.mark.mechanics
-def test_hints_come_from_the_seats_view(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
-    shown, record = play(game, monkeypatch, ["hint", "hint random", "quit"])
-    env = replay(record)
-    view = env.view(env.agent_selection)
-    best, share = load_opponent("greedy", game).advise(view)[0]
-    assert f"greedy would play: {best} ({share:.0%})" in shown
-    assert f"random would play: {env.legal_moves()[0]} ({1 / len(env.legal_moves()):.0%})" in shown
-
-
-def test_hints_of_searches_name_the_best_move_first_and_say_why_not_another(
-    game: Game, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hints_of_searches_name_the_best_move_first_and_say_why_not_another(game: Game) -> None:
     typed, _ = by_hand(game, 2)
-    shown, record = play(game, monkeypatch, [*typed, "hint search:64", "quit"])
+    shown, record = play(game, [*typed, "hint search:64", "quit"])
     env = replay(record)
     if env.outcome()["over"] or len(env.legal_moves()) == 1:
         pytest.skip("nothing to search: one move, or none")
@@ -227,79 +224,90 @@ def test_why_a_search_does_not_play_a_move() -> None:
         assert why_not(best, other._replace(dropped=0 < worlds < 64)) == why
 
 
-def test_a_hint_that_takes_long_shows_it_and_is_stopped(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a terminal; Ctrl-C stops the hint, not the game."""
-    terminal, asked = io.StringIO(), threading.Event()
+class Thinking(FirstLegal):
+    """Is asked, and never answers."""
 
-    def evaluate(self: Opponent, view: dict[str, Any], seed: int = 0) -> list[ActionValue]:
-        asked.set()
+    asked = threading.Event()
+
+    def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
+        self.asked.set()
         threading.Event().wait(30)
         raise AssertionError("nobody waits for this")
 
+
+class Terminal(io.StringIO):
+    """Says when something is shown there."""
+
+    shown = threading.Event()
+
+    def write(self, text: str) -> int:
+        number = super().write(text)
+        if "is thinking" in self.getvalue():
+            self.shown.set()
+        return number
+
+
+def test_a_hint_that_takes_long_shows_it_and_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal; Ctrl-C stops the hint, not the game."""
+    terminal, name = Terminal(), f"{__name__}:Thinking"
+
     def interrupt() -> None:
-        while "is thinking" not in terminal.getvalue():
-            time.sleep(0.01)
+        assert terminal.shown.wait(30)
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(Opponent, "evaluate", evaluate)
     monkeypatch.setattr(_waiting, "error_console", lambda: Console(file=terminal, force_terminal=True, width=80))
     stopper = threading.Thread(target=interrupt, daemon=True)
 
     def answer(shown: str) -> str:
-        if asked.is_set():
+        if Thinking.asked.is_set():
             return "quit"
         stopper.start()
-        return "hint greedy"
+        return f"hint {name}"
 
-    began = time.monotonic()
-    shown, _ = play(game, monkeypatch, answer)
-    assert time.monotonic() - began < 20
-    assert asked.is_set() and "greedy was stopped; it is still your move." in shown and "Left before" in shown
+    shown, _ = play(HIGH_CARD, answer)
+    plain = " ".join(shown.split())
+    assert f"{name} was stopped; it is still your move." in plain and "Left before" in plain
     assert "0:00:0" in terminal.getvalue()
 
 
-def test_what_fails_while_thinking_is_raised() -> None:
-    assert _waiting.thinking("it", lambda: 3) == 3
-    with pytest.raises(ZeroDivisionError):
-        _waiting.thinking("it", lambda: 1 // 0)
-
-
 @pytest.mark.mechanics
-def test_a_game_left_is_resumed_and_finished(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_game_left_is_resumed_and_finished(game: Game) -> None:
     typed, _ = by_hand(game, 2)
-    _, left = play(game, monkeypatch, [*typed, "save copy.json", "quit"])
+    _, left = play(game, [*typed, "save copy.json", "quit"])
     assert not left.outcome["over"] and Path("copy.json").read_text() == FILE.read_text()
     changes: dict[str, Any] = {"options": {}, "resume": Path("copy.json")}
-    shown, record = play(game, monkeypatch, first_legal, **changes)
+    shown, record = play(game, first_legal, **changes)
     assert record.outcome["over"] and record.options == left.options
     assert record.moves[: len(left.moves)] == left.moves
     told = shown.split("-" * 80)[1].split("\n\n")[0]
     assert told.replace(",", " ").split()[-1] == left.moves[-1]  # what happened last
-    assert play(game, monkeypatch, first_legal, **changes)[1] == record  # the same seed
+    assert play(game, first_legal, **changes)[1] == record  # the same seed
     with pytest.raises(ValueError, match="is over"):
-        play(game, monkeypatch, [], options={}, resume=FILE)
+        play(game, [], options={}, resume=FILE)
     with pytest.raises(ValueError, match="keeps its own options"):
-        play(game, monkeypatch, [], options={"reward": "win"}, resume=Path("copy.json"))
+        play(game, [], options={"reward": "win"}, resume=Path("copy.json"))
     Path("other.json").write_text(FILE.read_text().replace(f'"{game.name}"', '"whist"'))
     with pytest.raises(ValueError, match="a record of whist"):
-        play(game, monkeypatch, [], options={}, resume=Path("other.json"))
+        play(game, [], options={}, resume=Path("other.json"))
 
 
 @pytest.mark.parametrize("end", [KeyboardInterrupt, EOFError])
-def test_leaving_saves_the_game(game: Game, end: type[BaseException], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.mechanics
+def test_leaving_saves_the_game(game: Game, end: type[BaseException]) -> None:
     typed, expected = by_hand(game, 1)
-    shown, record = play(game, monkeypatch, [typed[0], end])
+    shown, record = play(game, [typed[0], end])
     assert record == expected
     assert "Left before the end" in shown and "saved to game.json" in shown
 
 
-def test_wrong_calls_are_refused_before_the_game(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.mechanics
+def test_wrong_calls_are_refused_before_the_game(game: Game) -> None:
     with pytest.raises(ValueError, match="seats 0 to"):
-        play(game, monkeypatch, [], seat=game.rules.NUM_SEATS)
+        play(game, [], seat=game.rules.NUM_SEATS)
     with pytest.raises(ValueError, match="expected one name, or"):
-        play(game, monkeypatch, [], opponents=["greedy"] * 9)
+        play(game, [], opponents=["greedy"] * 9)
     with pytest.raises(ValueError, match="existing folder"):
-        play(game, monkeypatch, [], record=Path("no/folder.json"))
+        play(game, [], record=Path("no/folder.json"))
 
 
 def headers(shown: str) -> list[int]:
@@ -308,25 +316,25 @@ def headers(shown: str) -> list[int]:
 
 
 @pytest.mark.mechanics
-def test_watching_a_game_and_its_record(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watching_a_game_and_its_record(game: Game) -> None:
     names = (["greedy", "random"] * 2)[: game.rules.NUM_SEATS]
     options = short_options(game)
 
     def watch(console: Console, delay: float | None = None) -> None:
         watch_game(game, names, None, 6, options, FILE, Screen(console, delay))
 
-    shown = shown_by(monkeypatch, watch, lambda shown: "")  # Enter to the end
+    shown = shown_by(watch, lambda shown: "")  # Enter to the end
     record = GameRecord.load(FILE)
     verify(record)
     last = len(record.moves)
     assert record.outcome["over"] and headers(shown) == list(range(last + 1))
     assert "Game over: " in shown and "seat 0 (greedy): " in shown
-    assert headers(shown_by(monkeypatch, lambda console: watch(console, 0), [])) == list(range(last + 1))
+    assert headers(shown_by(lambda console: watch(console, 0), [])) == list(range(last + 1))
     assert GameRecord.load(FILE) == record
 
     steps = ["b", "", "", "b", "what?", "3", "999999999999", "", "q"]
     for seat in (None, game.rules.NUM_SEATS - 1):
-        shown = shown_by(monkeypatch, lambda console: watch_record(FILE, None, seat, Screen(console)), steps)  # noqa: B023
+        shown = shown_by(lambda console: watch_record(FILE, None, seat, Screen(console)), steps)  # noqa: B023
         assert headers(shown) == [0, 0, 1, 2, 1, 3, last]
         assert "'what?'?" in shown and "Game over: " in shown
         position = replay(record, 1)
@@ -335,10 +343,10 @@ def test_watching_a_game_and_its_record(game: Game, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.mechanics
-def test_watching_stops_where_the_game_was_left(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
-    shown_by(monkeypatch, lambda console: watch_game(game, "random", 0, 1, {}, FILE, Screen(console)), ["2", "q"])
+def test_watching_stops_where_the_game_was_left(game: Game) -> None:
+    shown_by(lambda console: watch_game(game, "random", 0, 1, {}, FILE, Screen(console)), ["2", "q"])
     assert len(GameRecord.load(FILE).moves) in (2, 3)
-    shown = shown_by(monkeypatch, lambda console: watch_record(FILE, game, 0, Screen(console, 0)), [])
+    shown = shown_by(lambda console: watch_record(FILE, game, 0, Screen(console, 0)), [])
     assert headers(shown)[:3] == [0, 1, 2] and "Left before the end" in shown
     with pytest.raises(ValueError, match="seats 0 to"):
         watch_record(FILE, game, 9, Screen(Console(), 0))
@@ -356,8 +364,8 @@ def test_the_commands(game: Game) -> None:
     assert "expected a game" in run("watch")
 
 
-def test_help_says_what_the_moves_mean_and_rules_what_the_game_is(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
-    shown, _ = play(game, monkeypatch, ["help", "rules", "quit"])
+def test_help_says_what_the_moves_mean_and_rules_what_the_game_is(game: Game) -> None:
+    shown, _ = play(game, ["help", "rules", "quit"])
     for code, _ in game.view.LEGEND:
         assert code in shown
     assert " ".join(game.short_rules.replace("*", "").split()[:8]) in " ".join(shown.split())

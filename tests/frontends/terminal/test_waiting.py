@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-import time
+import threading
 from contextlib import suppress
 
 import pytest
@@ -13,35 +13,26 @@ from card_envs.compare import _waiting
 from card_envs.compare._waiting import waiting
 
 
-def lines_of(capsys: pytest.CaptureFixture[str], seconds: float) -> list[str]:
-    with waiting(Console(file=io.StringIO()), first=0.05, last=0.1) as progress:
-        bar = progress.add_task("greedy small", total=4)
-        progress.advance(bar)
-        time.sleep(seconds)
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    return shown.err.splitlines()
-
-
 def test_a_pipe_gets_lines_on_stderr(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until the work ends, also where it fails."""
     monkeypatch.delenv("CARD_ENVS_QUIET")
-    lines = lines_of(capsys, 1.0)
-    assert len(lines) >= 3 and all(line.startswith("greedy small: 25 %, 0:00:0") for line in lines)
-    assert all(" left" in line for line in lines)
-
-
-def test_who_wants_quiet_has_it(capsys: pytest.CaptureFixture[str]) -> None:
-    assert lines_of(capsys, 0.3) == []
-
-
-def test_lines_end_with_the_work(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where it fails."""
-    monkeypatch.delenv("CARD_ENVS_QUIET")
-    with suppress(KeyboardInterrupt), waiting(Console(file=io.StringIO()), first=0.05) as progress:
-        progress.add_task("it", total=1)
+    lines, threads = list[str](), threading.active_count()
+    with suppress(KeyboardInterrupt), waiting(Console(file=io.StringIO()), first=0.01, last=0.02) as progress:
+        progress.advance(progress.add_task("greedy small", total=4))
+        while len(lines) < 3:
+            shown = capsys.readouterr()
+            lines += shown.err.splitlines()
+            assert shown.out == ""
         raise KeyboardInterrupt
-    time.sleep(0.2)
-    assert capsys.readouterr().err == ""
+    assert all(line.startswith("greedy small: 25 %, 0:00:0") and " left" in line for line in lines)
+    while threading.active_count() > threads:
+        pass
+
+
+def test_who_wants_quiet_has_it() -> None:
+    threads = threading.active_count()
+    with waiting(Console(file=io.StringIO()), first=0.01):
+        assert threading.active_count() == threads  # nobody writes lines
 
 
 def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
