@@ -272,9 +272,9 @@ def decided(game: Game, number: int, seed: int) -> tuple[Decisions, NDArray[np.i
 
 
 @pytest.mark.slow
-def test_coverage_of_costs(game: Game, by: str = "strong") -> None:
+def test_coverage_of_costs(game: Game) -> None:
     """Twice the error holds what 100 seeds find on average, for moves that come to something else than the judge's."""
-    judge = MoveJudge(load_opponent(by, game, sampled=False))
+    judge = MoveJudge(load_opponent("strong", game, sampled=False))
     decisions, played = decided(game, 150, seed=0)
     _, _, errors = judge.costs(decisions, played, np.random.default_rng(9))
     rows = np.flatnonzero(errors > 0)[:25]
@@ -282,7 +282,7 @@ def test_coverage_of_costs(game: Game, by: str = "strong") -> None:
     costs, errors = np.array(found).swapaxes(0, 1)
     held = np.abs(costs - costs.mean(axis=0)) <= 2 * errors
     differ = costs.std(axis=0) > 0
-    print(f"{game.name}, {by}: {len(rows)} moves, {differ.sum()} of which differ: {held[:, differ].mean():.1%} held")
+    print(f"{game.name}: {len(rows)} moves, {differ.sum()} of which differ: {held[:, differ].mean():.1%} held")
     print(f"of each: {np.round(100 * held.mean(axis=0)).astype(int).tolist()}")
     assert 0.93 <= held[:, differ].mean() <= 0.98
     assert held.mean(axis=0).min() >= 0.75
