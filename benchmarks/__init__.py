@@ -60,7 +60,7 @@ def timed(play: Callable[[], int]) -> Work:
 
 def in_turns(work: str, other: str, theirs: Work, ours: Work, seconds: float, rounds: int = ROUNDS) -> Row:
     """Run both alternately after one warm-up run, each for about `seconds` in total."""
-    from card_envs.engine._cost import per_second
+    from card_envs.engine.cost import per_second
 
     both = theirs, ours
     for one in both:

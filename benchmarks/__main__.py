@@ -29,9 +29,9 @@ from numpy.ctypeslib import ndpointer
 
 from benchmarks import Row, Work, in_turns, markdown, processor, timed
 from card_envs import BatchEnv, get_game
-from card_envs._bench import STAGES, TABLES, batch_out_of_step
-from card_envs._files import replace_file
+from card_envs.bench import STAGES, TABLES, batch_out_of_step
 from card_envs.envs.aec import CardEnv
+from card_envs.system.files import replace_file
 
 SOURCE = Path(__file__).with_name("trick_game.c")
 FLAGS = ("-O3", "-march=native", "-shared", "-fPIC")

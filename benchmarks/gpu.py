@@ -23,10 +23,10 @@ import numpy as np
 
 from benchmarks import short
 from card_envs import GAMES
-from card_envs._bench import gpu_steps, gpu_tables
-from card_envs._console import errors_in_words
-from card_envs._files import read_json, write_json
-from card_envs.engine._cost import per_second
+from card_envs.bench import gpu_steps, gpu_tables
+from card_envs.engine.cost import per_second
+from card_envs.system.console import errors_in_words
+from card_envs.system.files import read_json, write_json
 
 FILE = Path(__file__).parents[1] / "docs" / "gpu.json"
 PGX = ("leduc_holdem", "bridge_bidding", "sparrow_mahjong")

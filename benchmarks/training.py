@@ -25,13 +25,13 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # one core each; before NumPy or 
 
 from benchmarks import Row, Work, in_turns, processor, short, timed
 from card_envs import GAMES, Game, get_game
-from card_envs._files import read_json, write_json
-from card_envs._processes import begin_worker
 from card_envs.compare.contests import Contest, join, play_contest
 from card_envs.compare.estimates import Estimate, as_json, estimate, share
-from card_envs.engine._cost import per_second, work_time
+from card_envs.engine.cost import per_second, work_time
 from card_envs.opponents import TorchPolicy, load_opponent
 from card_envs.opponents.policy import Policy
+from card_envs.system.files import read_json, write_json
+from card_envs.system.processes import begin_worker
 
 FILE = Path(__file__).parents[1] / "strength" / "baselines.json"
 SEED = 7  # of the deals that measure

@@ -10,15 +10,17 @@ card_envs.review(card_envs.GameRecord.load("game.json"))     # what each of its 
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from card_envs.envs._registration import register_all
 from card_envs.game import Game
 from card_envs.games import GAMES, get_game
+from card_envs.system.moved import MovedModules
 
 if TYPE_CHECKING:
-    from card_envs.engine._legality import IllegalMove
     from card_envs.engine.batch import BatchEnv
+    from card_envs.engine.legality import IllegalMove
     from card_envs.envs._replay import replay, verify
     from card_envs.opponents import load_opponent
     from card_envs.opponents.policy import Decisions, Opponent, Policy
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 # Imported on first use, because they import Numba; `import card_envs` stays fast.
 _LAZY = {
     "BatchEnv": "card_envs.engine.batch",
-    "IllegalMove": "card_envs.engine._legality",
+    "IllegalMove": "card_envs.engine.legality",
     "load_opponent": "card_envs.opponents",
     "Opponent": "card_envs.opponents.policy",
     "Policy": "card_envs.opponents.policy",
@@ -58,4 +60,5 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
+sys.meta_path.insert(0, MovedModules())
 register_all()

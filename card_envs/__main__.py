@@ -33,13 +33,13 @@ import typer
 from rich.table import Table as Sheet
 from rich.text import Text
 
-from card_envs import _files as files
-from card_envs._console import Program, console, say
-from card_envs._processes import cores
-from card_envs._training import training_module
 from card_envs.game import Game
 from card_envs.games import GAMES, get_game, package_of
 from card_envs.options import describe_options, parse_options
+from card_envs.system import files
+from card_envs.system.console import Program, console, say
+from card_envs.system.processes import cores
+from card_envs.system.training import training_module
 
 MISSING = {name: f"this needs {name}: pip install 'card_envs[gpu]'" for name in ("torch", "numba_cuda")}
 app = Program(MISSING, no_args_is_help=True)
@@ -122,9 +122,9 @@ def games(name: Annotated[str | None, typer.Argument(help="show this game's opti
 
     Opponents come with their measured strength and time.
     """
-    from card_envs.compare._report import duration
+    from card_envs.compare.report import duration
     from card_envs.opponents import opponent_names
-    from card_envs.opponents._about import figures_of
+    from card_envs.opponents.about import figures_of
 
     for game in GAMES.values() if name is None else [get_game(name)]:
         rules = game.rules
@@ -187,8 +187,8 @@ def compare(
     Two sides are swapped on every deal. Ctrl-C shows the figures so far.
     """
     from card_envs.compare._command import Keepsakes, Work, check_contests, compare_all, json_figures
-    from card_envs.compare._spread import Executor
     from card_envs.compare.contests import Contest, taken_apart
+    from card_envs.compare.spread import Executor
     from card_envs.reviews._command import check_review, review_policies
 
     options = tuple(parse_options(option).items())
@@ -234,8 +234,8 @@ def review(
 
     The judge is a search that knows only what the seat knew. Ctrl-C shows the moves judged so far.
     """
-    from card_envs.compare._report import check_picture
-    from card_envs.compare._spread import Executor
+    from card_envs.compare.report import check_picture
+    from card_envs.compare.spread import Executor
     from card_envs.record import GameRecord
     from card_envs.reviews import _command as command
     from card_envs.reviews._review import ReviewTask, record_decisions
@@ -284,9 +284,9 @@ def survey(
     Length, endings, scores, first-move advantage. Ctrl-C shows the figures so far.
     """
     from card_envs.compare._command import survey_all, survey_title
-    from card_envs.compare._report import show_figures, survey_sheet
-    from card_envs.compare._spread import Executor
     from card_envs.compare.games import GamePlan
+    from card_envs.compare.report import show_figures, survey_sheet
+    from card_envs.compare.spread import Executor
     from card_envs.compare.survey import Survey
 
     game = get_game(game_name)
@@ -347,9 +347,9 @@ def solve(
     Ctrl-C shows the figures so far.
     """
     from card_envs.compare._command import show_solved, solve_many, solve_one, solving_title
-    from card_envs.compare._report import show_solving
     from card_envs.compare._solving import SolveTask, SolvingFigures
-    from card_envs.compare._spread import Executor
+    from card_envs.compare.report import show_solving
+    from card_envs.compare.spread import Executor
 
     options = tuple(parse_options(option).items())
     task = SolveTask(get_game(game_name), seed, options, seconds, memory, positions)
@@ -408,12 +408,12 @@ def generate(
 
     Ctrl-C stops; the same command goes on (Parquet and JSON lines).
     """
-    from card_envs.compare._waiting import waiting
+    from card_envs.compare.waiting import waiting
     from card_envs.data import Plan
     from card_envs.data import generate as generate_files
     from card_envs.data._minari import to_minari
-    from card_envs.engine._buffers import check_choice
-    from card_envs.opponents._names import split_names
+    from card_envs.engine.buffers import check_choice
+    from card_envs.opponents.names import split_names
 
     check_choice(form, ("parquet", "jsonl", "minari"), "format")
     named = () if solve is not None else tuple(split_names(players))
@@ -495,7 +495,7 @@ def schema(
     """
     game = get_game(game_name)
     if table:
-        from card_envs.serve._described import key_table
+        from card_envs.frontends.serve._described import key_table
 
         console.print(key_table(game), soft_wrap=True, end="")
     else:
@@ -543,10 +543,12 @@ def serve(
 ) -> None:
     """Serve opponents and tables to programs in any language."""
     try:
-        from card_envs.serve import _command as command
-        from card_envs.serve._limits import Limits
+        from card_envs.frontends.serve import _command as command
+        from card_envs.frontends.serve._limits import Limits
 
-        needed = ("anyio", "mcp.server.lowlevel") if mcp else () if stdio else ("uvicorn", "card_envs.serve.app")
+        needed = (
+            ("anyio", "mcp.server.lowlevel") if mcp else () if stdio else ("uvicorn", "card_envs.frontends.serve.app")
+        )
         for module in needed:  # before anything is loaded or compiled
             import_module(module)
     except ImportError as error:
@@ -554,7 +556,7 @@ def serve(
         raise ValueError(f"serve: {error.name} is missing: pip install 'card_envs[{extra}]'") from None
 
     if mcp or stdio:
-        from card_envs.serve._stdio import streams
+        from card_envs.frontends.serve._stdio import streams
 
         source, target = streams()  # before anything can print
         check_used(context, "mcp" if mcp else "stdio", OF_MODELS if mcp else OF_PARENTS)
@@ -581,7 +583,7 @@ def export(
 
     A description of its inputs is written beside it.
     """
-    from card_envs._layout import model_page
+    from card_envs.layout import model_page
     from card_envs.opponents import load_opponent
     from card_envs.opponents.networks.onnx import check_runtime, inputs_read, to_onnx
     from card_envs.opponents.networks.policies import TrainedPolicy
@@ -609,7 +611,7 @@ def import_model(
 
     The folder's path is its name in every other command.
     """
-    from card_envs.opponents._names import name_of_folder
+    from card_envs.opponents.names import name_of_folder
     from card_envs.opponents.networks.folder import MAX_BYTES, MODEL_FILE, check_place, save_model
     from card_envs.opponents.networks.onnx import check_runtime, model_file
 
@@ -628,7 +630,7 @@ def layout(
 
     The tables are generated from the game's declared fields.
     """
-    from card_envs._layout import layout_tables, rewritten
+    from card_envs.layout import layout_tables, rewritten
 
     game = get_game(game_name)
     path = game.rules_page
@@ -651,8 +653,8 @@ def bench(
 
     Ctrl-C shows the figures so far.
     """
-    from card_envs._bench import FIGURES, gpu_rates, measure_all
-    from card_envs.compare._waiting import waiting
+    from card_envs.bench import FIGURES, gpu_rates, measure_all
+    from card_envs.compare.waiting import waiting
 
     chosen = [get_game(game_name)] if game_name else list(GAMES.values())
     files.check_output(json_file)
@@ -719,8 +721,8 @@ def play(
 
     Type `help` for a list of commands.
     """
-    from card_envs.opponents._names import split_names
-    from card_envs.terminal._play import play_game
+    from card_envs.frontends.terminal._play import play_game
+    from card_envs.opponents.names import split_names
 
     options = parse_options(option)
     play_game(get_game(game_name), split_names(opponents), seat, seed, options, record, console, resume)
@@ -744,8 +746,8 @@ def watch(
 
     Moves can be stepped forwards and backwards.
     """
-    from card_envs.opponents._names import split_names
-    from card_envs.terminal._watch import Screen, watch_game, watch_record
+    from card_envs.frontends.terminal._watch import Screen, watch_game, watch_record
+    from card_envs.opponents.names import split_names
 
     screen = Screen(console, delay, gif)
     if replay is not None:
@@ -762,6 +764,17 @@ def train(context: typer.Context) -> None:
     """Train a policy in self-play; `train --help` lists the options."""
     program = training_module("train").app
     program(context.args, prog_name="python -m card_envs train")
+
+
+@app.command()
+def plot(
+    runs: Annotated[list[Path], typer.Argument(help="folders of runs that training has made")],
+    out: Annotated[Path, typer.Option(help="the picture: .png, .svg or .pdf")] = Path("curves.png"),
+    hours: Annotated[bool, typer.Option("--hours", help="over hours of training instead of decisions")] = False,
+) -> None:
+    """Draw the learning curves of runs."""
+    training_module("plot").draw(runs, out, hours)
+    say(f"drawn to {out}")
 
 
 @app.command()
@@ -805,9 +818,9 @@ def build(
 ) -> None:
     """Compile games ahead of time, so that everything starts at once. Needs a C compiler."""
     from card_envs.build import BuildError, build_api, build_libraries
-    from card_envs.compare._waiting import waiting
+    from card_envs.compare.waiting import waiting
     from card_envs.compiling._library import FOLDER
-    from card_envs.compiling._loops import game_of
+    from card_envs.compiling.loops import game_of
 
     if opponent and not api:
         raise ValueError("--opponent: only with --api; libraries for Python have all opponents")

@@ -40,9 +40,9 @@ from typing import (
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs._files import short_repr
 from card_envs.cards import squeezed
 from card_envs.options import validated
+from card_envs.system.files import short_repr
 
 Int8s: TypeAlias = NDArray[np.int8]
 Int64s: TypeAlias = NDArray[np.int64]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, dataclass
 
 import numpy as np
 
-from card_envs._files import reason, short_repr
+from card_envs.system.files import reason, short_repr
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

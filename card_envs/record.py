@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, FailFast, ValidationError
 
-from card_envs._files import MAX_JSON, read_utf8, replace_file
+from card_envs.system.files import MAX_JSON, read_utf8, replace_file
 
 
 class GameRecord(BaseModel):

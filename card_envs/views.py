@@ -12,10 +12,10 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from card_envs._files import short_repr
-from card_envs.engine._buffers import check_int as check_int  # re-exported for games
+from card_envs.engine.buffers import check_int as check_int  # re-exported for games
 from card_envs.engine.table import Table, legal_actions
 from card_envs.game import Game, State
+from card_envs.system.files import short_repr
 
 Model = TypeVar("Model", bound=BaseModel)
 

@@ -40,7 +40,7 @@ html_theme = "furo"
 html_title = "card_envs"
 html_static_path = ["site.css"]
 html_css_files = ["site.css"]
-html_favicon = "../card_envs/serve/page/icon.svg"
+html_favicon = "../card_envs/frontends/serve/page/icon.svg"
 html_copy_source = html_show_sourcelink = False
 
 myst_heading_anchors = 3

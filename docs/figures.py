@@ -17,10 +17,10 @@ from textwrap import fill
 from typing import Any
 
 from card_envs import GAMES, Game
-from card_envs.compare._report import duration
+from card_envs.compare.report import duration
 from card_envs.opponents import opponent_names
-from card_envs.opponents._about import figures_of as measured_strength
 from card_envs.opponents._levels import levels
+from card_envs.opponents.about import figures_of as measured_strength
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = ("README.md", "strength/README.md", "docs/speed.md", "docs/baselines.md")

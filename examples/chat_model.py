@@ -10,7 +10,7 @@ import os
 import urllib.request
 
 from card_envs import GAMES
-from card_envs.text import TextEnv
+from card_envs.frontends.text import TextEnv
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--url", required=True, help="base of the endpoint, ending in /v1")

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 
-from card_envs._files import check_output, write_json
 from card_envs.compiling import specialize
 from card_envs.engine.table import Table
 from card_envs.game import Int8s, Int64s
@@ -22,6 +21,7 @@ from card_envs.games.big_ben.beam import marks_of, note_needs
 from card_envs.games.big_ben.options import Options
 from card_envs.games.big_ben.position import Records, move_on
 from card_envs.games.big_ben.solver import Beam, SolverLimits
+from card_envs.system.files import check_output, write_json
 
 RIVALS = 8  # other positions sampled from each layer
 KEPT = 0.5  # share of the layers

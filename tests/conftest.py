@@ -35,7 +35,7 @@ from typer.testing import CliRunner
 from card_envs.__main__ import app
 from card_envs.compiling import specialize
 from card_envs.compiling._cache import LastingCache, private_folder
-from card_envs.engine import _kernels as kernels
+from card_envs.engine import kernels
 from card_envs.engine.batch import BatchEnv
 from card_envs.engine.rng import table_keys
 from card_envs.engine.table import Table

@@ -115,7 +115,11 @@ def check_contents(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
         (metadata,) = (archive.read(name).decode() for name in names if name.endswith("METADATA"))
-    wanted = {"card_envs/py.typed", "card_envs/serve/page/index.html", "card_envs/training/configs/quickstart.toml"}
+    wanted = {
+        "card_envs/py.typed",
+        "card_envs/frontends/serve/page/index.html",
+        "card_envs/training/configs/quickstart.toml",
+    }
     wanted |= {f"card_envs/games/{game}/RULES.md" for game in GAMES}
     wanted |= {f"card_envs/opponents/models/{GAME}/ppo/weights.safetensors"}
     strange = [name for name in names if not name.startswith("card_envs")]

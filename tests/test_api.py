@@ -1,43 +1,39 @@
-"""What is public: the page `docs/api.md` lists it, all of it, and no more."""
+"""What is public: `docs/api.md` lists it, whole modules at a time; what it does not name is for the package alone."""
 
 from __future__ import annotations
 
 import ast
+import importlib
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
 import card_envs
+from card_envs.system.moved import MOVED
 
 ROOT = Path(__file__).parents[1]
 MOST = 250  # public names
 AUTODOC = re.compile(r"^\.\. auto(?:class|function|exception|module):: (\S+)(?:\n   :members: (.*))?$", re.MULTILINE)
-# Command lines, and the folders of games, whose public names are those of the contract.
-EXCEPT = {"__main__.py", "games", "scaffold", "training"}
 
 
 def listed() -> set[str]:
     """Return the full names that the page lists."""
     page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
-    found = set(re.findall(r"`(card_envs\.\w+\.\w+\.\w+)`", page))  # of extras, which need not be installed
+    found = set(re.findall(r"`(card_envs(?:\.\w+){3,4})`", page))  # of extras, which need not be installed
     for name, members in AUTODOC.findall(page):
         found |= {f"{name}.{member}" for member in members.split(", ")} if members else {name}
     return found
 
 
-def is_public(file: Path) -> bool:
-    """Return whether a module's path has no private part."""
-    parts = file.relative_to(ROOT / "card_envs").parts
-    return not any(part.startswith("_") and part != "__init__.py" for part in parts) and not EXCEPT & set(parts)
-
-
 def defined() -> set[str]:
-    """Return the full names of all classes and functions that public modules define, by where they are defined."""
+    """Return the full names of all classes and functions of the modules of which the page lists something."""
     names = set()
+    public = {name.rpartition(".")[0] for name in listed()}
     for file in (ROOT / "card_envs").rglob("*.py"):
-        if is_public(file):
-            module = ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        module = ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        if module in public:
             for node in ast.parse(file.read_text(encoding="utf-8")).body:
                 if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
                     names.add(f"{module}.{node.name}")
@@ -75,3 +71,12 @@ def test_public_names_are_few_and_described() -> None:
     assert len(names) < MOST
     for name in names:
         assert found(name).__doc__, name
+
+
+@pytest.mark.filterwarnings("always::DeprecationWarning")
+@pytest.mark.parametrize(("name", "new_name"), MOVED.items())
+def test_modules_that_moved_are_found_under_their_names_of_before(name: str, new_name: str) -> None:
+    sys.modules.pop(name, None)
+    with pytest.warns(DeprecationWarning, match=f"{name} is {new_name} now"):
+        module = importlib.import_module(name)
+    assert module is importlib.import_module(new_name)

@@ -17,8 +17,8 @@ from card_envs.compare.games import GamePlan, play_games
 from card_envs.compare.pairs import play_pairs
 from card_envs.compare.survey import survey
 from card_envs.draw import draw
-from card_envs.engine._legality import IllegalMove
 from card_envs.engine.batch import BatchEnv
+from card_envs.engine.legality import IllegalMove
 from card_envs.engine.table import Table
 from card_envs.envs.aec import CardEnv
 from card_envs.envs.single_agent import SingleSeatEnv

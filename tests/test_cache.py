@@ -19,13 +19,13 @@ from card_envs.compiling import _cache as cache
 from card_envs.compiling import _library
 from card_envs.compiling import _specialize as specializing
 from card_envs.compiling._rules import INTERPRETED
-from card_envs.engine._legality import find_illegal
+from card_envs.engine.legality import find_illegal
 
 ROOT = Path(__file__).parents[1]
 USE_IT = """
 import numpy as np
 from card_envs.compiling import specialize
-from card_envs.engine._legality import find_illegal
+from card_envs.engine.legality import find_illegal
 loop = specialize(find_illegal)
 print(loop(0, 2, np.array([[3], [1]], np.uint64), 5, np.array([1, 1])))
 print(loop.stats.cache_path, sum(loop.stats.cache_hits.values()))

@@ -22,21 +22,21 @@ from numpy.typing import NDArray
 from rich.console import Console
 from typer.testing import CliRunner
 
-from card_envs import _bench as bench
-from card_envs import _files as files
+from card_envs import bench
 from card_envs.__main__ import app
-from card_envs._narration import hint_text
-from card_envs.compare import _waiting as waiting
-from card_envs.compare._report import on_one_line, percent
+from card_envs.compare import waiting
 from card_envs.compare.estimates import Estimate
-from card_envs.episode import Episode
+from card_envs.compare.report import on_one_line, percent
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents import opponent_names
-from card_envs.opponents._names import MODELS
+from card_envs.opponents.names import MODELS
 from card_envs.opponents.policy import ActionValue, Decisions
 from card_envs.options import UnknownOption
+from card_envs.play.episode import Episode
+from card_envs.play.narration import hint_text
 from card_envs.scaffold.high_card import GAME
+from card_envs.system import files
 from tests.conftest import command_parameters, run, table_of
 
 ROOT = Path(__file__).parents[1]
@@ -280,7 +280,7 @@ def test_the_pictures_warnings_have_no_path(tmp_path: Path, capsys: pytest.Captu
     pytest.importorskip("matplotlib")
     from matplotlib.figure import Figure
 
-    from card_envs.compare._report import save_picture
+    from card_envs.compare.report import save_picture
 
     figure = Figure()
     figure.suptitle("\u65e5 \u672c")
@@ -356,7 +356,7 @@ def test_what_is_known_is_written_now_and_then(
     words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process that is killed leaves the figures of its last minute, whole; a disk that is full stops nothing."""
-    monkeypatch.setattr("card_envs.compare._waiting.SAVE_SECONDS", -1.0)
+    monkeypatch.setattr("card_envs.compare.waiting.SAVE_SECONDS", -1.0)
     whole, written = files.write_json, []
 
     def write(path: Path, figures: Any) -> None:

@@ -17,9 +17,7 @@ import pytest
 from numpy.typing import NDArray
 from typer.main import get_command
 
-from card_envs import _bench as bench
-from card_envs import _console as console
-from card_envs import _files as files
+from card_envs import bench
 from card_envs.__main__ import app, main
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
@@ -28,6 +26,7 @@ from card_envs.opponents.networks import folder, onnx
 from card_envs.opponents.policy import Decisions
 from card_envs.record import GameRecord
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
+from card_envs.system import console, files
 from tests.conftest import command_parameters, play_randomly
 
 ROOT = Path(__file__).parents[1]

@@ -22,8 +22,8 @@ from card_envs.__main__ import app
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents import opponent_names
-from card_envs.opponents._about import comparisons, figures_of
 from card_envs.opponents._levels import levels
+from card_envs.opponents.about import comparisons, figures_of
 from card_envs.options import describe_options
 from tests.test_imports import code_without_docstrings
 from training.config import Config

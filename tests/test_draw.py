@@ -30,7 +30,7 @@ from card_envs.draw.raster import _Layers, pixels, save_gif
 from card_envs.envs.aec import CardEnv
 from card_envs.envs.single_agent import SingleSeatEnv
 from card_envs.game import Game
-from card_envs.terminal._suits import with_suits
+from card_envs.play.suits import with_suits
 from tests.conftest import play_randomly, positions, redealt, seats_of, short_options, some
 
 NAMES = {"svg": "http://www.w3.org/2000/svg"}

@@ -24,13 +24,11 @@ from numpy.typing import NDArray
 
 from card_envs.compiling import _instructions, rule, specialize
 from card_envs.compiling._rules import INTERPRETED
-from card_envs.engine import _kernels as kernels
-from card_envs.engine import _sums as sums
-from card_envs.engine import batch, sets
-from card_envs.engine._legality import IllegalMove, note_legal, unpacked, words
-from card_envs.engine._seen import Seen, forget, is_new, new_seen
+from card_envs.engine import batch, kernels, sets, sums
 from card_envs.engine.batch import BatchEnv
+from card_envs.engine.legality import IllegalMove, note_legal, unpacked, words
 from card_envs.engine.rng import advance, below, derive, shuffle, table_keys
+from card_envs.engine.seen import Seen, forget, is_new, new_seen
 from card_envs.engine.table import Table
 from card_envs.game import Game, State, greedy, legal, observe, observe_all
 from card_envs.games import get_game
@@ -448,7 +446,7 @@ def test_interpreted_rules_get_the_same_bytes(games: list[Game]) -> None:
 PLAY_SOMEONES_GAME = """
 import hashlib, json
 import numpy as np
-from card_envs.engine import _kernels as kernels
+from card_envs.engine import kernels
 from card_envs.compiling import specialize
 from someones_game import GAME
 
@@ -508,8 +506,8 @@ def test_the_cache_notices_edits(tmp_path: Path) -> None:
 
 DIGEST_OF_SOMEONES_GAME = """
 from card_envs.compiling._specialize import Specialization, rebuild
-from card_envs.engine import _kernels as kernels
-from card_envs.engine._legality import find_illegal
+from card_envs.engine import kernels
+from card_envs.engine.legality import find_illegal
 from someones_game import GAME
 
 loops = Specialization(kernels.step_tables, GAME), Specialization(kernels.bot_actions, GAME, "greedy")
@@ -529,9 +527,9 @@ def test_the_digest_covers_what_a_loop_uses(tmp_path: Path) -> None:
         "someones_game/view.py": "False False False",
         "card_envs/engine/rng.py": "True False False",
         "card_envs/engine/sets.py": "True True False",
-        "card_envs/engine/_dealing.py": "True False False",
-        "card_envs/engine/_kernels.py": "True True False",
-        "card_envs/engine/_legality.py": "True False True",
+        "card_envs/engine/dealing.py": "True False False",
+        "card_envs/engine/kernels.py": "True True False",
+        "card_envs/engine/legality.py": "True False True",
         "card_envs/compiling/_rules.py": "True True True",
         "card_envs/compiling/_specialize.py": "True True True",
     }

@@ -22,7 +22,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 from pettingzoo.test import api_test, render_test, seed_test
 
-from card_envs.engine._legality import IllegalMove
+from card_envs.engine.legality import IllegalMove
 from card_envs.envs._replay import verify
 from card_envs.envs.aec import CardEnv
 from card_envs.envs.single_agent import SingleSeatEnv

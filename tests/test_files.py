@@ -20,8 +20,12 @@ import numpy as np
 import pytest
 
 from card_envs import GAMES, BatchEnv, GameRecord, load_opponent, verify
-from card_envs import _files as files
-from card_envs._files import (
+from card_envs.envs.aec import CardEnv
+from card_envs.opponents.networks.folder import save_network
+from card_envs.opponents.networks.policies import NetworkPolicy
+from card_envs.opponents.policy import decisions_at
+from card_envs.system import files
+from card_envs.system.files import (
     LEFTOVER,
     check_output,
     check_output_folder,
@@ -30,10 +34,6 @@ from card_envs._files import (
     replace_file,
     replace_folder,
 )
-from card_envs.envs.aec import CardEnv
-from card_envs.opponents.networks.folder import save_network
-from card_envs.opponents.networks.policies import NetworkPolicy
-from card_envs.opponents.policy import decisions_at
 from tests.conftest import play_randomly
 from tests.test_copies import interrupted
 
@@ -182,7 +182,7 @@ def test_outputs_are_checked_before_the_work(tmp_path: Path, monkeypatch: pytest
 HOLD = """
 import sys, time
 from pathlib import Path
-from card_envs._files import locked
+from card_envs.system.files import locked
 with locked(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)

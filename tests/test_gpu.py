@@ -15,8 +15,8 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from card_envs.engine._buffers import row_size
 from card_envs.engine.batch import BatchEnv
+from card_envs.engine.buffers import row_size
 from card_envs.engine.rng import table_keys
 from card_envs.game import Game
 from card_envs.scaffold.high_card import GAME as TINY
@@ -30,7 +30,7 @@ import importlib, json, sys
 import numpy as np
 import torch
 from card_envs.engine import gpu
-from card_envs.engine._legality import IllegalMove
+from card_envs.engine.legality import IllegalMove
 
 package, options, tables, steps, skip_forced, path = json.loads(sys.argv[1])
 gpu.THREADS = 4  # two blocks, the last not full
@@ -232,7 +232,7 @@ def test_tensors_that_kernels_can_not_write_are_refused() -> None:
 
 def test_bench_counts_what_a_gpu_would_do(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its loops, with kernels that are not launched."""
-    from card_envs import _bench as bench
+    from card_envs import bench
     from card_envs.engine import gpu
     from tests import ptx
 

@@ -24,7 +24,7 @@ IMAGES = {"PIL", "matplotlib", "resvg_py"}
 HEAVY = IMAGES | {"rich", "scipy", "stable_baselines3", "tensorboard", "torch", "torchrl", "typer"}
 # Modules that only commands and users import.
 MAY_BE_HEAVY = {
-    "__main__", "_bench", "_play", "_watch", "_suits", "_report", "_command", "_console", "_waiting", "gpu",
+    "__main__", "bench", "_play", "_watch", "suits", "report", "_command", "console", "_waiting", "waiting", "gpu",
     "_actors", "_pickled",
 }  # fmt: skip
 # Shared tests that name games, as users see them; `tests/training` trains on one of the games.
@@ -149,7 +149,7 @@ def test_playing_loads_nothing_that_it_does_not_use(game: Game) -> None:
     assert not {name.split(".")[0] for name in loaded} & others
     own = {name for name in loaded if name.startswith("card_envs.")}
     assert {part(name) for name in own} <= {
-        "_files", "cards", "compiling", "engine", "envs", "episode", "game", "games", "options",
+        "cards", "compiling", "engine", "envs", "game", "games", "options", "play", "system",
     }  # fmt: skip
     assert {name for name in own if name.startswith(f"{game.package}.")} == {
         f"{game.package}.{module}" for module in ("options", "rules")

@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from card_envs.__main__ import app
-from card_envs._layout import layout_tables, rewritten
 from card_envs.game import Game, Rate, Stat, offsets, total
 from card_envs.games import GAMES
+from card_envs.layout import layout_tables, rewritten
 from card_envs.options import describe_options
 from card_envs.scaffold._checks.declared import check_declarations
 from card_envs.scaffold.high_card import GAME as HIGH_CARD

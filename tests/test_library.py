@@ -22,10 +22,10 @@ from card_envs.compiling import _library as library
 from card_envs.compiling import _specialize as specializing
 from card_envs.compiling._digest import HEX_DIGITS
 from card_envs.compiling._rules import INTERPRETED
-from card_envs.compiling._targets import target_of
-from card_envs.engine import _kernels as kernels
-from card_envs.engine._legality import find_illegal
+from card_envs.compiling.targets import target_of
+from card_envs.engine import kernels
 from card_envs.engine.batch import BatchEnv
+from card_envs.engine.legality import find_illegal
 from card_envs.game import Game
 from card_envs.scaffold.high_card import GAME as TINY
 
@@ -41,7 +41,7 @@ class NoCompiler:
 sys.meta_path.insert(0, NoCompiler())
 """
 VISIT = """
-from card_envs.compiling._loops import game_of
+from card_envs.compiling.loops import game_of
 from card_envs.build._warm_up import warm_up
 from card_envs.games import GAMES
 game = game_of({package!r})
@@ -327,7 +327,7 @@ def test_arguments_of_other_types_are_compiled_for(built: Path, use: Callable[[P
 
 EDITED = """
 import sys
-from card_envs.engine import _kernels as kernels
+from card_envs.engine import kernels
 from card_envs.engine.batch import BatchEnv
 from card_envs.scaffold.high_card import GAME
 import numpy as np

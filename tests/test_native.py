@@ -270,11 +270,11 @@ import sys
 from pathlib import Path
 
 from card_envs.build import _native
-from card_envs.compiling import _targets
+from card_envs.compiling import targets
 from card_envs.scaffold.high_card import GAME
 
 prepared = _native.prepared(_native.Task(GAME.package, "search:8,moves=turn", ("equal",)))
-_targets.object_code = lambda text, target: print(text) or b""  # what would be made machine code of
+targets.object_code = lambda text, target: print(text) or b""  # what would be made machine code of
 _native.compile_task(prepared, ("native",), Path(sys.argv[1]))
 """
 

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from card_envs import _processes as processes
 from card_envs.envs.aec import CardEnv
 from card_envs.games import GAMES
+from card_envs.system import processes
 from tests.conftest import play_randomly
 
 ROOT = Path(__file__).parents[1]
@@ -166,7 +166,7 @@ def test_ignored_signals_stay_ignored(tmp_path: Path) -> None:
 
 HANDLERS = """
 import asyncio, signal, sys, time
-from card_envs._processes import ended_as_by_ctrl_c
+from card_envs.system.processes import ended_as_by_ctrl_c
 
 async def wait():
     print("waiting", flush=True)
@@ -259,7 +259,7 @@ def test_workers_end_with_their_parent(command: str, number: signal.Signals, tmp
 
 ORPHAN = """
 import os, subprocess, sys, time
-from card_envs._processes import PARENT, end_with_parent
+from card_envs.system.processes import PARENT, end_with_parent
 
 if len(sys.argv) == 1:
     child = subprocess.Popen([sys.executable, "-c", os.environ["CODE"], "child"],
@@ -361,7 +361,7 @@ os.cpu_count = lambda: 64
 os.sched_getaffinity = lambda process: {0, 1}
 from card_envs.games import GAMES
 from card_envs.opponents.search import SearchPolicy
-from card_envs.serve._limits import Limits
+from card_envs.frontends.serve._limits import Limits
 game = next(iter(GAMES.values()))
 print(SearchPolicy(game, 8).threads, Limits().searches)
 """
@@ -374,4 +374,4 @@ def test_nobody_counts_the_machines_cores() -> None:
     assert done.stdout.split() == ["2", "2"]
     for folder in ("card_envs", "training", "benchmarks"):
         for file in (ROOT / folder).rglob("*.py"):
-            assert "cpu_count" not in file.read_text(encoding="utf-8") or file.name == "_processes.py", file
+            assert "cpu_count" not in file.read_text(encoding="utf-8") or file.name == "processes.py", file

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 import card_envs
 from card_envs import GameRecord, replay, verify
 from card_envs.envs.aec import CardEnv
+from card_envs.frontends.serve._command import make_seats
+from card_envs.frontends.serve._limits import Limits
+from card_envs.frontends.serve._messages import Problem
 from card_envs.game import Game
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
-from card_envs.serve._command import make_seats
-from card_envs.serve._limits import Limits
-from card_envs.serve._messages import Problem
 from tests.conftest import need_moves, option_sets, play_randomly, run, short_options
 from tests.frontends.serving import ask
 

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from card_envs import game as contract
 from card_envs.compiling import rule, specialize, stub
 from card_envs.compiling._digest import HEX_DIGITS
-from card_envs.compiling._loops import TracedLoop
 from card_envs.compiling._specialize import Functions, Specialization, rebuild
+from card_envs.compiling.loops import TracedLoop
 from card_envs.game import Game, State, load
 from card_envs.opponents.search import SearchPolicy
 from card_envs.opponents.search._decide import decide_tables, new_workspace
@@ -133,7 +133,7 @@ import numpy as np
 import card_envs
 from card_envs.build import _warm_up as warm
 from card_envs.compiling import _specialize as specializing
-from card_envs.compiling._loops import game_of
+from card_envs.compiling.loops import game_of
 
 game, folder = game_of(sys.argv[1]), str(Path(card_envs.__file__).parent)
 card_envs.games.GAMES.setdefault(game.name, game)

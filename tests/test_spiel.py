@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from card_envs.compare.contests import Contest, play_contest
-from card_envs.episode import Episode
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.policy import decisions_at
+from card_envs.play.episode import Episode
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.conftest import positions, short_options, some
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from card_envs.compiling import specialize
-from card_envs.engine import _kernels as kernels
+from card_envs.engine import kernels
 from card_envs.scaffold.high_card import GAME
 
 

@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from numpy.typing import NDArray
 
-from card_envs.engine._legality import IllegalMove
+from card_envs.engine.legality import IllegalMove
 from card_envs.envs._rendering import rendered
 from card_envs.envs.aec import CardEnv
 from card_envs.envs.single_agent import SingleSeatEnv

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from card_envs._files import error_text, read_file, replace_file
+from card_envs.system.files import error_text, read_file, replace_file
 
 Arrays = dict[str, NDArray[Any]]
 Memory = tuple[Arrays, dict[str, Any]]  # what something resumes from: arrays, and facts for JSON

@@ -13,7 +13,7 @@ import typer
 from rich.progress import Progress, ProgressColumn, SpinnerColumn, Task
 from rich.text import Text
 
-from card_envs._console import Program, complain, console, errors_in_words, say
+from card_envs.system.console import Program, complain, console, errors_in_words, say
 
 __all__ = ["CompilingColumn", "command", "compiling", "complain", "console", "say"]
 

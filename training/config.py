@@ -22,9 +22,9 @@ from pydantic import (
     model_validator,
 )
 
-from card_envs._files import printable, read_utf8, reason, short_repr, user_path
 from card_envs.compare.contests import MOST_PAIRS
 from card_envs.games import get_game
+from card_envs.system.files import printable, read_utf8, reason, short_repr, user_path
 
 MAX_BYTES = 1 << 20  # of a file of settings
 MAX_DOTS = 200  # between two =

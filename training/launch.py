@@ -11,7 +11,7 @@ import os
 import sys
 from typing import NoReturn
 
-from card_envs._processes import ENDING, PARENT, cores, unignored
+from card_envs.system.processes import ENDING, PARENT, cores, unignored
 
 from .config import Config
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from card_envs.game import Game, Int64s, Rules, total
-from card_envs.opponents.networks._afterstates import Afterstates, afterstates, joined, move_fields
 from card_envs.opponents.networks._sparse import SparseRows
+from card_envs.opponents.networks.afterstates import Afterstates, afterstates, joined, move_fields
 
 from .after import AfterWriter
 from .ahead import AheadWriter

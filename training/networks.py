@@ -14,11 +14,10 @@ from torch import nn
 from torch.nn import functional
 
 from card_envs.compiling import specialize
-from card_envs.engine._sums import add_rows
+from card_envs.engine.sums import add_rows
 from card_envs.game import Field, Game, Int64s
-from card_envs.opponents.networks._afterstates import move_fields, move_scale
 from card_envs.opponents.networks._sparse import SparseRows, compress, sum_weights
-from card_envs.opponents.networks._torch_policy import TorchPolicy
+from card_envs.opponents.networks.afterstates import move_fields, move_scale
 from card_envs.opponents.networks.onnx import OnnxPolicy, check_installed, module_to_onnx
 from card_envs.opponents.networks.policies import (
     ILLEGAL,
@@ -31,6 +30,7 @@ from card_envs.opponents.networks.policies import (
     hidden_sizes,
     input_scale,
 )
+from card_envs.opponents.networks.torch_policy import TorchPolicy
 
 from .ahead import ahead_columns
 from .config import Config

@@ -1,18 +1,15 @@
-"""`python -m training.plot runs/a runs/b --out curves.png`: learning curves as a picture."""
+"""Learning curves as a picture: `python -m card_envs plot runs/a runs/b --out curves.png`."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+from card_envs.compare.report import check_picture, save_picture
+from card_envs.system.files import error_text
 
-from card_envs._files import error_text
-from card_envs.compare._report import check_picture, save_picture
-
-from .command import command, say
 from .run_folder import RunFolder
 
 # The panels: title, the figures of the log (with their names in the legend), and the label of the axis.
@@ -25,16 +22,6 @@ PANELS: list[tuple[str, dict[str, str], str]] = [
 MEASURED = ("win_share", "margin")  # measured now and then; all else comes from every update and is smoothed
 FEW = 30  # points that are marked: one alone would not be seen
 SMOOTHING = 0.02  # share of a run over which figures of every update are averaged
-
-
-def main(
-    runs: Annotated[list[Path], typer.Argument(help="folders of runs")],
-    out: Annotated[Path, typer.Option(help="the picture: .png, .svg or .pdf")] = Path("curves.png"),
-    hours: Annotated[bool, typer.Option("--hours", help="over hours of training instead of decisions")] = False,
-) -> None:
-    """Draw the learning curves of runs."""
-    draw(runs, out, hours)
-    say(f"drawn to {out}")
 
 
 def draw(runs: list[Path], out: Path, hours: bool = False) -> None:
@@ -127,9 +114,3 @@ def _smooth(values: list[float]) -> list[float]:
     """Means over the last stretch."""
     width = max(1, round(SMOOTHING * len(values)))
     return [fmean(values[max(0, i - width + 1) : i + 1]) for i in range(len(values))]
-
-
-app = command(main)
-
-if __name__ == "__main__":
-    app()

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from card_envs.compiling import specialize
-from card_envs.engine._buffers import row_size
+from card_envs.engine.buffers import row_size
 from card_envs.engine.rng import table_keys
 from card_envs.game import Game, Int8s
 

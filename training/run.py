@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from card_envs.compare.pairs import PairResult, play_pairs
-from card_envs.engine._cost import per_second, work_time
+from card_envs.engine.cost import per_second, work_time
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.networks.folder import golden_decisions, save_network

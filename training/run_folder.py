@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from card_envs._files import check_output_folder, clear_leftovers, locked, move_aside, replace_file
+from card_envs.system.files import check_output_folder, clear_leftovers, locked, move_aside, replace_file
 
 from .config import Config, as_toml
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table as Sheet
 
-from card_envs._console import silence
-from card_envs._files import error_text
-from card_envs._processes import ENDING, cores, end_with_parent, handled
+from card_envs.system.console import silence
+from card_envs.system.files import error_text
+from card_envs.system.processes import ENDING, cores, end_with_parent, handled
 
 from . import launch
 from .command import command, compiling, complain, console, say
@@ -170,7 +170,7 @@ def ctrl_c_as_a_wish(speaks: bool) -> Iterator[Callable[[], bool]]:
 
 def print_strength(run: Run, strength: list[dict[str, Any]], opponent: Path) -> None:
     """Print the table that ends a run, and how to use the opponent."""
-    from card_envs.opponents._names import name_of_folder
+    from card_envs.opponents.names import name_of_folder
 
     deals = strength[0]["deals_per_episode"]
     sheet = Sheet(

@@ -14,10 +14,10 @@ from card_envs.build import _functions as functions
 from card_envs.compiling._exported import Local, Number, Pointer, memory_of
 from card_envs.compiling._specialize import Functions
 from card_envs.game import Game
-from card_envs.opponents._macros import MAX_LENGTH
-from card_envs.opponents._names import load_opponent
+from card_envs.opponents.macros import MAX_LENGTH
+from card_envs.opponents.names import load_opponent
 from card_envs.opponents.networks._afterstate_network import AfterstateNetwork
-from card_envs.opponents.networks._afterstates import PLAYER
+from card_envs.opponents.networks.afterstates import PLAYER
 from card_envs.opponents.phased import PhasedPolicy
 from card_envs.opponents.scripted import ScriptedPolicy
 from card_envs.opponents.search import SearchPolicy

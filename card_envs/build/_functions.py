@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.compiling import called, stub
-from card_envs.engine._dealing import deal_next, draw_world, set_next_deal
+from card_envs.engine.dealing import deal_next, draw_world, set_next_deal
 from card_envs.engine.rng import GOLDEN_RATIO, mix
 from card_envs.game import Int8s, UInt64s, legal, observe, play, score_margin, text_index
-from card_envs.opponents._macros import NO_ACTION, Macro, Macros
+from card_envs.opponents.macros import NO_ACTION, Macro, Macros
 from card_envs.opponents.search._budget import UNLIMITED, ArmStats, Budget
 from card_envs.opponents.search._decide import (
     SearchBatch,

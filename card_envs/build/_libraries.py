@@ -18,16 +18,16 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from card_envs._files import check_replaceable, error_text, replace_file, replace_folder, write_json
-from card_envs._processes import PARENT, cores
-from card_envs.compare._spread import over_processes
+from card_envs.compare.spread import over_processes
 from card_envs.compiling._digest import HEX_DIGITS
 from card_envs.compiling._library import ENTRY, FOLDER, FORMAT, TARGET, WITHOUT_RULES, read_checked, read_facts
-from card_envs.compiling._loops import TracedLoop
+from card_envs.compiling.loops import TracedLoop
 from card_envs.game import Game
+from card_envs.system.files import check_replaceable, error_text, replace_file, replace_folder, write_json
+from card_envs.system.processes import PARENT, cores
 
 COMPILING = Path(__file__).parents[1] / "compiling"
-COMPILER = ("_numba.py", "_ir.py", "_targets.py")  # files that make machine code of a loop
+COMPILER = ("_numba.py", "_ir.py", "targets.py")  # files that make machine code of a loop
 CACHE = ".objects"  # machine code of loops, by what it was made from
 Progress = Callable[[str, int, int], object]
 
@@ -74,7 +74,7 @@ def build_libraries(
 
     Args:
         games: whose loops.
-        targets: names of targets (`_targets.py`).
+        targets: names of targets (`targets.py`).
         folder: gets a folder for each target; the same games there are replaced once all is complete.
         jobs: processes; 0: one for each core.
         progress: called with what is done, how much of it, and of how much.
@@ -87,7 +87,7 @@ def build_libraries(
         BuildError: something that it needs is missing, or failed.
         OSError: the folder can't be written.
     """
-    from card_envs.compiling._targets import target_of
+    from card_envs.compiling.targets import target_of
 
     wanted = [target_of(name) for name in targets]
     workers = jobs or cores()
@@ -170,7 +170,7 @@ def made(traced: TracedLoop, targets: tuple[str, ...], objects: Path) -> Built:
     """Return a loop as machine code for some targets; what was made before is taken from the cache."""
     from card_envs.compiling import _ir
     from card_envs.compiling._specialize import rebuild
-    from card_envs.compiling._targets import object_code, target_of
+    from card_envs.compiling.targets import object_code, target_of
 
     bound = rebuild(traced.specialization()).function
     made_from = f"{bound.__name__} {traced.signature}"

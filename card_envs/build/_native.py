@@ -15,22 +15,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from card_envs._files import check_replaceable, read_file, replace_file
 from card_envs.build._description import choices_of, description
 from card_envs.build._drawings import drawings_module
 from card_envs.build._libraries import CACHE, Progress, _run, _sum, compiler_digest, in_processes, put_in, target_file
 from card_envs.compiling._library import MAX_BYTES, read_facts
-from card_envs.compiling._loops import game_of
+from card_envs.compiling.loops import game_of
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent, opponent_names
-from card_envs.opponents._about import about
 from card_envs.opponents._levels import levels
+from card_envs.opponents.about import about
+from card_envs.system.files import check_replaceable, read_file, replace_file
 
 if TYPE_CHECKING:
     from card_envs.build._api import Export, ExportedPlayer
 
-COMPILER = ("_numba.py", "_ir.py", "_exported.py", "_targets.py")  # files that make machine code of a function
+COMPILER = ("_numba.py", "_ir.py", "_exported.py", "targets.py")  # files that make machine code of a function
 BUILT = "built/wasm32"  # in the package for JavaScript
 MAGIC, LAYOUT = b"CARDENV2", 16
 BYTES, HALVES = range(2)
@@ -118,7 +118,7 @@ def build_api(
     Args:
         opponents: names for `load_opponent`; default: the scripted ones, `small` and the game's presets.
     """
-    from card_envs.compiling._targets import target_of
+    from card_envs.compiling.targets import target_of
 
     wanted = [target_of(name, api=True) for name in targets]
     for target in wanted:
@@ -231,7 +231,7 @@ def _compiled(task: Task, exports: Sequence[Export], targets: tuple[str, ...], o
     from card_envs.compiling._exported import argument_type, exported, parts_of
     from card_envs.compiling._ir import linked
     from card_envs.compiling._specialize import Specialization, rebuild
-    from card_envs.compiling._targets import object_code, target_of
+    from card_envs.compiling.targets import object_code, target_of
 
     game = game_of(task.package)
     loops, symbols, made_from = [], [], compiler_digest(*COMPILER)

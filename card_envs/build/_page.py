@@ -10,11 +10,11 @@ import json
 import sys
 from pathlib import Path
 
-from card_envs._files import error_text, replace_folder
 from card_envs.build._native import BUILT
 from card_envs.games import get_game
+from card_envs.system.files import error_text, replace_folder
 
-PAGE = Path(__file__).parents[1] / "serve" / "page"
+PAGE = Path(__file__).parents[1] / "frontends" / "serve" / "page"
 OTHERS = ("index.html", "ask.js")  # of the server's page, that the other page has its own of
 MARK = "sw.js"  # a folder was written here if this file in it begins as follows
 BEGINS = 'const VERSION = "card_envs '

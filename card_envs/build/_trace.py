@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from card_envs._processes import end_with_parent
 from card_envs.build._warm_up import warm_up
-from card_envs.compiling._loops import TracedLoop, game_of, type_of_argument
 from card_envs.compiling._specialize import Specialization, watching_specialize
+from card_envs.compiling.loops import TracedLoop, game_of, type_of_argument
 from card_envs.game import Game
 from card_envs.games import GAMES
+from card_envs.system.processes import end_with_parent
 
 
 def traced(game: Game, warm_up: Callable[[Game], None]) -> list[TracedLoop]:

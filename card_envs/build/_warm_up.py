@@ -14,16 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from card_envs._bench import batch_out_of_step
-from card_envs._training import training_module
+from card_envs.bench import batch_out_of_step
 from card_envs.compare._solving import SolveTask
 from card_envs.compare.contests import Contest
 from card_envs.compare.estimates import estimate, share
 from card_envs.compiling import specialize
 from card_envs.compiling._specialize import BOTS
 from card_envs.data import Plan
-from card_envs.engine._legality import find_illegal
 from card_envs.engine.batch import BatchEnv
+from card_envs.engine.legality import find_illegal
 from card_envs.engine.table import Table
 from card_envs.envs.aec import CardEnv
 from card_envs.envs.single_agent import SingleSeatEnv
@@ -34,8 +33,9 @@ from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
 from card_envs.opponents.phased import PhasedPolicy
 from card_envs.opponents.policy import Opponent, Policy, decisions_at
 from card_envs.opponents.search import SearchPolicy
+from card_envs.play.sitting import Sitting
 from card_envs.reviews import MoveJudge
-from card_envs.sitting import Sitting
+from card_envs.system.training import training_module
 
 FEW = 2  # tables, arms, positions
 LATER = 100  # decisions after which searches are asked: the end is nearer

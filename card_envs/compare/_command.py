@@ -15,10 +15,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import TaskID
 
-from card_envs._console import say
-from card_envs._files import check_output_folder
 from card_envs.compare._records import save_records
-from card_envs.compare._report import check_picture, draw, show_comparison
 from card_envs.compare._solving import (
     Solved,
     SolveTask,
@@ -28,14 +25,17 @@ from card_envs.compare._solving import (
     solver_of,
     solving_figures,
 )
-from card_envs.compare._spread import THIS_PROCESS, Executor
-from card_envs.compare._waiting import collect, waiting
 from card_envs.compare.contests import Contest, Part, chunks, join, modes_in_words, play_contest
 from card_envs.compare.games import GamePlan
+from card_envs.compare.report import check_picture, draw, show_comparison
+from card_envs.compare.spread import THIS_PROCESS, Executor
 from card_envs.compare.standings import Standings, standings
 from card_envs.compare.survey import SelfPlayed, Survey, play_portions, survey_of
+from card_envs.compare.waiting import collect, waiting
 from card_envs.engine.table import Table
-from card_envs.episode import move_texts
+from card_envs.play.episode import move_texts
+from card_envs.system.console import say
+from card_envs.system.files import check_output_folder
 
 Write = Callable[[dict[str, Standings]], object]
 

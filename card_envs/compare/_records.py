@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from card_envs._files import check_output_folder
 from card_envs.compare.contests import Contest, chunks, lineups
 from card_envs.compare.games import play_games
-from card_envs.episode import played as played_episode
+from card_envs.play.episode import played as played_episode
+from card_envs.system.files import check_output_folder
 
 
 def save_records(contest: Contest, pairs: int, limit: int, folder: Path) -> int:

@@ -11,11 +11,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.compare._spread import THIS_PROCESS, Executor
 from card_envs.compare._tables import new_tables
 from card_envs.compare.estimates import Estimate, as_json, share_of
-from card_envs.engine._buffers import check_positive
-from card_envs.engine._cost import per_second
+from card_envs.compare.spread import THIS_PROCESS, Executor
+from card_envs.engine.buffers import check_positive
+from card_envs.engine.cost import per_second
 from card_envs.engine.table import Table
 from card_envs.game import VERDICTS, Game, Solution, Solver, State
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.compiling import specialize
-from card_envs.engine import _kernels as kernels
-from card_envs.engine._cost import work_time
-from card_envs.engine._dealing import deal_next
+from card_envs.engine import kernels
+from card_envs.engine.cost import work_time
+from card_envs.engine.dealing import deal_next
 from card_envs.engine.rng import table_keys
 from card_envs.game import (
     Game,

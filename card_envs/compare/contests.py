@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.compare._spread import THIS_PROCESS, Executor
 from card_envs.compare._tables import Watch
 from card_envs.compare._tallies import sums_of
 from card_envs.compare.games import GamePlan, Games, load_player, play_games, portions
-from card_envs.engine._buffers import check_int
+from card_envs.compare.spread import THIS_PROCESS, Executor
+from card_envs.engine.buffers import check_int
 from card_envs.game import Game, Int8s
-from card_envs.opponents._about import unlike_training
-from card_envs.opponents._names import frames
+from card_envs.opponents.about import unlike_training
+from card_envs.opponents.names import frames
 from card_envs.opponents.phased import phase_actions
 from card_envs.opponents.policy import Policy, PolicyLike, as_policy
 

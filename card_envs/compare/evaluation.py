@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from card_envs.compare.contests import MOST_PAIRS
 from card_envs.compare.pairs import PairResult, play_pairs
-from card_envs.engine._buffers import check_game, check_int, seed_number
+from card_envs.engine.buffers import check_game, check_int, seed_number
 from card_envs.game import Game
 from card_envs.opponents._given import to_policy
-from card_envs.opponents.networks._torch_policy import TorchPolicy, evaluating
+from card_envs.opponents.networks.torch_policy import TorchPolicy, evaluating
 
 if TYPE_CHECKING:
     from stable_baselines3.common.callbacks import BaseCallback

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs._files import short_repr
 from card_envs.compare._tables import (
     LOG_SIZE,
     Asker,
@@ -25,10 +24,11 @@ from card_envs.compare._tables import (
     play_out,
     seat_players,
 )
-from card_envs.engine._buffers import INT8, check_bool, check_game, check_int, checked, seed_number
+from card_envs.engine.buffers import INT8, check_bool, check_game, check_int, checked, seed_number
 from card_envs.game import Game, Int8s, Int64s
-from card_envs.opponents._names import load_cached
+from card_envs.opponents.names import load_cached
 from card_envs.opponents.policy import Policy, PolicyLike, as_policy, hide_seed
+from card_envs.system.files import short_repr
 
 MOST_DEALS = 1 << 62  # so that their numbers are those of tables
 

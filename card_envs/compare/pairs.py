@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from card_envs.compare.contests import MODES, Contest, join, play_contest
 from card_envs.compare.estimates import Estimate, as_json, margin, share, span
-from card_envs.engine._buffers import check_game, seed_number
+from card_envs.engine.buffers import check_game, seed_number
 from card_envs.game import Game
-from card_envs.opponents._about import warn_if_unlike_training
 from card_envs.opponents._given import to_policy
+from card_envs.opponents.about import warn_if_unlike_training
 
 
 @dataclass(frozen=True)

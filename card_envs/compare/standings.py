@@ -15,7 +15,7 @@ from card_envs.compare._solving import Solved, count_verdicts, won_of_winnable
 from card_envs.compare._tallies import Tallied, tallied
 from card_envs.compare.contests import Contest, Part
 from card_envs.compare.estimates import Estimate, as_json, estimate, few_warning, margin, pairs_needed, share
-from card_envs.opponents._names import split_game
+from card_envs.opponents.names import split_game
 from card_envs.options import to_python
 
 ANCHOR = "greedy"  # has rating 1000 if it takes part

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.compare._spread import THIS_PROCESS, Executor
 from card_envs.compare._tallies import Tallied, sums_of, tallied
 from card_envs.compare.estimates import Estimate, as_json, estimate, share, share_of
 from card_envs.compare.games import GamePlan, play_games, portions
-from card_envs.engine._buffers import check_game, check_int, seed_number
+from card_envs.compare.spread import THIS_PROCESS, Executor
+from card_envs.engine.buffers import check_game, check_int, seed_number
 from card_envs.game import Game, Int64s
 from card_envs.opponents.policy import PolicyLike, as_policy
 

@@ -15,7 +15,7 @@ What happens to one loop, `step_tables(first, last, states, actions, …)`, when
 
 Ahead of time, `python -m card_envs build` takes the same copies through Numba's front end alone (`_ir.py`), gives each
 an entry that C can call (`_exported.py` for functions with C arguments of their own), and lets LLVM make machine code
-for any processor (`_targets.py`). Only `_numba.py` changes how Numba works.
+for any processor (`targets.py`). Only `_numba.py` changes how Numba works.
 """
 
 from card_envs.compiling._rules import noinline, rule

@@ -14,7 +14,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numpy.typing import NDArray
 
 from card_envs.compiling._ir import STATUS, Call, _with_entry, array_at, pointer_to
-from card_envs.compiling._loops import type_of_argument
+from card_envs.compiling.loops import type_of_argument
 
 FAILED = -100  # what a function returns where Python would raise: never, unless the code is wrong
 

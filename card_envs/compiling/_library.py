@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from card_envs._files import error_text, read_file, reason
+from card_envs.system.files import error_text, read_file, reason
 
 FOLDER = Path(__file__).parents[1] / "native"
 FORMAT = 1  # of manifests and entries

@@ -7,9 +7,9 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from card_envs._layout import table
 from card_envs.data._plan import Plan
 from card_envs.game import Field, total
+from card_envs.layout import table
 
 CARD = "README.md"
 LICENSE = "mit"

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from card_envs._files import OLD, clear_leftovers, short_repr
-from card_envs.compare._spread import Executor
+from card_envs.compare.spread import Executor
 from card_envs.data._plan import Plan, Rows
 from card_envs.envs._observations import ObservationFormat
+from card_envs.system.files import OLD, clear_leftovers, short_repr
 
 ROOT = "MINARI_DATASETS_PATH"  # environment variable
 

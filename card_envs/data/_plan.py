@@ -11,19 +11,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs._files import printable
 from card_envs.compare._solving import SolveTask, solver_of
 from card_envs.compare._tables import new_tables
 from card_envs.compare.games import GamePlan, Games, load_player, play_games, portions
 from card_envs.compiling import specialize
 from card_envs.data._digest import digest_of
-from card_envs.engine._buffers import check_bool, check_game, check_int, seed_number
-from card_envs.engine._dealing import deal_next
+from card_envs.engine.buffers import check_bool, check_game, check_int, seed_number
+from card_envs.engine.dealing import deal_next
 from card_envs.game import Game, Int8s, Int64s, layout_digest, legal, observe, play
 from card_envs.games import get_game
 from card_envs.opponents.policy import Policy
 from card_envs.opponents.scripted import ScriptedPolicy
 from card_envs.options import to_python
+from card_envs.system.files import printable
 
 MOST_GAMES = 1 << 32
 ROWS_AT_ONCE = 1 << 16

@@ -14,7 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from card_envs._files import (
+from card_envs.compare.spread import Executor
+from card_envs.data._card import CARD, card, describe_columns
+from card_envs.data._plan import Plan, Rows
+from card_envs.game import Int8s
+from card_envs.play.episode import Episode
+from card_envs.system.files import (
     check_output_folder,
     clear_leftovers,
     locked,
@@ -23,11 +28,6 @@ from card_envs._files import (
     user_path,
     write_json,
 )
-from card_envs.compare._spread import Executor
-from card_envs.data._card import CARD, card, describe_columns
-from card_envs.data._plan import Plan, Rows
-from card_envs.episode import Episode
-from card_envs.game import Int8s
 
 FORMATS = {"parquet": ".parquet", "jsonl": ".jsonl"}
 PARTS = "data"  # the folder of the files; it has no others, as readers of Parquet folders would read them

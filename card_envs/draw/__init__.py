@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from card_envs.engine._buffers import check_game
+from card_envs.engine.buffers import check_game
 from card_envs.game import Game
 from card_envs.views import read
 

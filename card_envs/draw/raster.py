@@ -13,8 +13,8 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs._files import replace_file
-from card_envs.engine._buffers import check_int
+from card_envs.engine.buffers import check_int
+from card_envs.system.files import replace_file
 
 MAX_WIDTH = 8192
 ROUGH = 8  # times smaller, to find out where something is

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from card_envs.compiling import specialize, specialize_bot
-from card_envs.engine import _kernels as kernels
-from card_envs.engine._buffers import (
+from card_envs.engine import kernels
+from card_envs.engine._exclusive import Holder, exclusive
+from card_envs.engine.buffers import (
     INT8,
     INT64,
     MAX_TABLES,
@@ -30,8 +31,7 @@ from card_envs.engine._buffers import (
     with_padding,
     zeros,
 )
-from card_envs.engine._exclusive import Holder, exclusive
-from card_envs.engine._legality import (
+from card_envs.engine.legality import (
     IllegalMove,
     check_ints,
     draw_legal,

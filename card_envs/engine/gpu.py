@@ -17,8 +17,9 @@ from numba import config, cuda
 from numpy.typing import ArrayLike, NDArray
 
 from card_envs.compiling import specialize, specialize_bot
-from card_envs.engine import _kernels as kernels
-from card_envs.engine._buffers import (
+from card_envs.engine import kernels
+from card_envs.engine.batch import MAX_DECISIONS, _undealt
+from card_envs.engine.buffers import (
     SEEN,
     Fixed,
     buffer_kinds,
@@ -30,9 +31,8 @@ from card_envs.engine._buffers import (
     slice_at,
     with_padding,
 )
-from card_envs.engine._kernels import bot_playout, random_playout, step_rows
-from card_envs.engine._legality import IllegalMove, draw_legal, find_legal, illegal_move, unpacked, words
-from card_envs.engine.batch import MAX_DECISIONS, _undealt
+from card_envs.engine.kernels import bot_playout, random_playout, step_rows
+from card_envs.engine.legality import IllegalMove, draw_legal, find_legal, illegal_move, unpacked, words
 from card_envs.game import Game, Int8s, UInt64s, observe_all
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
@@ -352,6 +352,8 @@ class GpuBatchEnv(Fixed):
         self.launch(kernel, number, *map(self._argument, arguments))
 
     def _argument(self, value: Any) -> Any:
+        if isinstance(value, tuple):
+            return value._make(map(self._argument, value)) if hasattr(value, "_make") else value
         if not isinstance(value, torch.Tensor):
             return value
         return (

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.compiling import rule
-from card_envs.engine._buffers import seed_number
+from card_envs.engine.buffers import seed_number
 from card_envs.game import Int8s, Key, Stream, UInt64s
 
 GOLDEN_RATIO = np.uint64(0x9E3779B97F4A7C15)
@@ -83,6 +83,11 @@ def hash_each(bits: UInt64s) -> UInt64s:
     with np.errstate(over="ignore"):
         hashed: UInt64s = plain(bits)
     return hashed
+
+
+def derive_each(keys: UInt64s, index: int) -> UInt64s:
+    """Return `derive` of each key, in NumPy."""
+    return hash_each(keys + GOLDEN_RATIO * np.array([index + 1], np.uint64))
 
 
 def table_keys(seed: int, tables: NDArray[Any]) -> UInt64s:

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs._files import short_repr
 from card_envs.compiling import specialize, specialize_bot
-from card_envs.engine import _kernels as kernels
-from card_envs.engine._buffers import INT8, MAX_TABLES, Fixed, check_game, check_int, checked
+from card_envs.engine import kernels
+from card_envs.engine.buffers import INT8, MAX_TABLES, Fixed, check_game, check_int, checked
 from card_envs.engine.rng import table_keys
 from card_envs.game import Game, Int8s, State
+from card_envs.system.files import short_repr
 
 
 class Table(Fixed):

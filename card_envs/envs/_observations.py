@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from gymnasium import spaces
 
-from card_envs.engine._buffers import check_choice
+from card_envs.engine.buffers import check_choice
 from card_envs.game import Game, Int8s, bounds
 
 Observation: TypeAlias = Any  # [..., D], or a dict of it and the mask: the argument `observe` decides

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from card_envs.envs.aec import CardEnv
 from card_envs.opponents.policy import Decisions, Opponent, Policy, decisions_at, spawn
 from card_envs.opponents.pool import OpponentPool
-from card_envs.sitting import seated
+from card_envs.play.sitting import seated
 
 
 class PoolSeat(Policy):

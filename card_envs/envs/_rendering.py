@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine._buffers import check_choice
+from card_envs.engine.buffers import check_choice
 from card_envs.game import Game
 
 RenderMode = Literal["ansi", "human", "rgb_array"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from card_envs._files import short_repr
-from card_envs.engine._buffers import check_int
+from card_envs.engine.buffers import check_int
 from card_envs.envs.aec import CardEnv, env_with
-from card_envs.episode import read_episode
 from card_envs.game import Game
 from card_envs.games import get_game
+from card_envs.play.episode import read_episode
 from card_envs.record import GameRecord
+from card_envs.system.files import short_repr
 
 
 def replay(record: GameRecord, num_moves: int | None = None) -> CardEnv:

@@ -11,15 +11,15 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from pettingzoo import AECEnv
 
-from card_envs.engine._buffers import INT8, check_choice, check_game, known_keys, new_seed
 from card_envs.engine._exclusive import Holder, exclusive
-from card_envs.engine._kernels import DEAL_DUE, PAID
-from card_envs.engine._legality import illegal_move
+from card_envs.engine.buffers import INT8, check_choice, check_game, known_keys, new_seed
+from card_envs.engine.kernels import DEAL_DUE, PAID
+from card_envs.engine.legality import illegal_move
 from card_envs.engine.table import Table
 from card_envs.envs._observations import OBS_KEY, ObsDtype, Observation, ObservationFormat, Observe
 from card_envs.envs._rendering import RENDER_MODES, RenderMode, check_render_mode, drawn, rendered
-from card_envs.episode import RANDOM, Episode
 from card_envs.game import Game, Int8s, bounds
+from card_envs.play.episode import RANDOM, Episode
 
 if TYPE_CHECKING:
     from card_envs.record import GameRecord

@@ -10,8 +10,8 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from card_envs.engine._buffers import check_int
 from card_envs.engine._exclusive import Holder, exclusive
+from card_envs.engine.buffers import check_int
 from card_envs.envs._observations import OBS_KEY, ObsDtype, Observation, Observe
 from card_envs.envs._others import Others, PoolSeat
 from card_envs.envs._rendering import RENDER_MODES, RenderMode, check_render_mode, drawn, rendered

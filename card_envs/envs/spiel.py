@@ -30,13 +30,13 @@ import numpy as np
 import pyspiel
 from numpy.typing import NDArray
 
-from card_envs._files import reason, short_repr
-from card_envs.engine._buffers import check_int
+from card_envs.engine.buffers import check_int
 from card_envs.engine.table import Table
 from card_envs.game import Game, Int8s, Pack
 from card_envs.games import GAMES
 from card_envs.opponents.policy import Decisions, Opponent, Policy, spawn
 from card_envs.options import to_python
+from card_envs.system.files import reason, short_repr
 
 LONGEST = 1 << 16  # moves of an episode; far more than any has
 PREFIX = "card_envs_"

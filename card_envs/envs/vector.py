@@ -12,14 +12,13 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from card_envs._files import short_repr
 from card_envs.compiling import specialize
-from card_envs.engine import _kernels as kernels
-from card_envs.engine._buffers import check_choice, check_int, known_keys, new_seed, seed_number
-from card_envs.engine._dealing import deal_next
+from card_envs.engine import kernels
 from card_envs.engine._exclusive import Holder, exclusive
-from card_envs.engine._legality import check_ints, illegal_move
 from card_envs.engine.batch import BatchEnv
+from card_envs.engine.buffers import check_choice, check_int, known_keys, new_seed, seed_number
+from card_envs.engine.dealing import deal_next
+from card_envs.engine.legality import check_ints, illegal_move
 from card_envs.engine.rng import hash_each, table_keys
 from card_envs.envs._observations import OBS_KEY, ObsDtype, Observation, ObservationFormat, Observe
 from card_envs.envs._others import PoolSeat
@@ -29,6 +28,7 @@ from card_envs.envs.single_agent import ILLEGAL, Info, LearnersSeat, Opponents, 
 from card_envs.game import Int8s, Int64s, play
 from card_envs.games import get_game
 from card_envs.opponents.policy import Policy, decisions_at, hide_seed
+from card_envs.system.files import short_repr
 
 Indices = Int64s
 VectorRenderMode = Literal["ansi", "rgb_array"]

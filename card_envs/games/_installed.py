@@ -17,8 +17,8 @@ from collections.abc import Iterator, MutableMapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from card_envs._files import read_file
 from card_envs.game import Game
+from card_envs.system.files import read_file
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from card_envs._files import short_repr
-from card_envs.engine._buffers import check_bool
+from card_envs.engine.buffers import check_bool
 from card_envs.game import Game
-from card_envs.opponents._names import load_cached
-from card_envs.opponents.networks._torch_policy import TorchPolicy
+from card_envs.opponents.names import load_cached
+from card_envs.opponents.networks.torch_policy import TorchPolicy
 from card_envs.opponents.policy import Policy, as_policy, can_act
+from card_envs.system.files import short_repr
 
 WANTED = "expected a Policy, or another object with act, or what TorchPolicy takes"
 

@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
 from card_envs.game import Game
-from card_envs.opponents._about import comparisons
+from card_envs.opponents.about import comparisons
 
 Figures: TypeAlias = dict[str, Any]
 

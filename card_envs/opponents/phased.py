@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs._files import short_repr
 from card_envs.game import Game
 from card_envs.opponents.policy import ActionValues, Decisions, Policy, PolicyLike, as_policy
+from card_envs.system.files import short_repr
 
 
 def phase_actions(game: Game, phase: str) -> range:

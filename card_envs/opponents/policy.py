@@ -16,12 +16,12 @@ from typing import Any, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs._files import short_repr
 from card_envs.compiling import specialize, specialize_bot
-from card_envs.engine import _kernels as kernels
-from card_envs.engine._buffers import INT8, UINT64, check_game, check_int, checked, checked_states
-from card_envs.engine._legality import IllegalMove, check_ints, illegal_move, is_legal
+from card_envs.engine import kernels
+from card_envs.engine.buffers import INT8, UINT64, check_game, check_int, checked, checked_states
+from card_envs.engine.legality import IllegalMove, check_ints, illegal_move, is_legal
 from card_envs.game import Game, Int8s, Int64s, legal
+from card_envs.system.files import short_repr
 
 Answer = TypeVar("Answer")
 

@@ -15,13 +15,13 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs._files import short_repr
-from card_envs.engine._buffers import check_choice, check_game, check_int, check_within
+from card_envs.engine.buffers import check_choice, check_game, check_int, check_within
 from card_envs.game import Game
 from card_envs.games import get_game
 from card_envs.opponents._given import to_policy
-from card_envs.opponents.networks._torch_policy import TorchPolicy, evaluate
+from card_envs.opponents.networks.torch_policy import TorchPolicy, evaluate
 from card_envs.opponents.policy import Opponent, Policy, PolicyLike
+from card_envs.system.files import short_repr
 
 DrawBy = Literal["uniform", "recent", "hard", "close"]
 FIRST_RATING = 1000.0

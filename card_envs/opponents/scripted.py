@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.compiling._specialize import BOTS
-from card_envs.engine._buffers import check_choice
+from card_envs.engine.buffers import check_choice
 from card_envs.opponents.policy import Decisions, Policy, sample
 
 

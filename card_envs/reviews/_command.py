@@ -12,16 +12,16 @@ from rich.progress import TaskID
 from rich.table import Table as Sheet
 from rich.text import Text
 
-from card_envs.compare._report import check_picture, save_picture
-from card_envs.compare._spread import Executor
-from card_envs.compare._waiting import collect, waiting
 from card_envs.compare.contests import Contest
 from card_envs.compare.estimates import FEW
+from card_envs.compare.report import check_picture, save_picture
+from card_envs.compare.spread import Executor
+from card_envs.compare.waiting import collect, waiting
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
+from card_envs.play.suits import with_suits
 from card_envs.reviews._judge import MoveJudge
 from card_envs.reviews._review import JUDGE, LEAST, LEVEL, Judged, Review, ReviewedMove, ReviewTask, review_task
-from card_envs.terminal._suits import with_suits
 
 NONE_WORSE = "no move was clearly worse than the judge's"
 NONE_JUDGED = "stopped before the first decisions were judged"

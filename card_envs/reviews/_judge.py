@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.compiling import specialize
-from card_envs.engine._buffers import check_int
+from card_envs.engine.buffers import check_int
 from card_envs.game import Int64s, UInt64s
-from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, Macro
-from card_envs.opponents.networks._afterstates import PLAYER
+from card_envs.opponents.macros import MAX_LENGTH, NO_ACTION, Macro
+from card_envs.opponents.networks.afterstates import PLAYER
 from card_envs.opponents.phased import PhasedPolicy
 from card_envs.opponents.policy import Decisions, Opponent, decision_of, decisions_at
 from card_envs.opponents.search import SearchPolicy

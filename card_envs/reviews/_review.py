@@ -11,19 +11,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs._files import finite
-from card_envs.compare._spread import THIS_PROCESS, Executor
 from card_envs.compare.estimates import FEW, estimate
 from card_envs.compare.games import GamePlan, play_games, portions
-from card_envs.engine._buffers import check_int
+from card_envs.compare.spread import THIS_PROCESS, Executor
+from card_envs.engine.buffers import check_int
 from card_envs.envs._replay import game_of
-from card_envs.episode import Episode, read_episode
 from card_envs.game import Game, Int64s, State
-from card_envs.opponents._about import warn_if_unlike_training
-from card_envs.opponents._names import load_cached
+from card_envs.opponents.about import warn_if_unlike_training
+from card_envs.opponents.names import load_cached
 from card_envs.opponents.policy import Opponent, decisions_at
+from card_envs.play.episode import Episode, read_episode
 from card_envs.record import GameRecord
 from card_envs.reviews._judge import MoveJudge
+from card_envs.system.files import finite
 
 JUDGE = "strong"  # unless another is named
 AT_ONCE = 16  # decisions that are judged together

@@ -20,30 +20,30 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from card_envs._console import Console
 from card_envs.compare._intervals import beta_cdf, student
 from card_envs.compare._ratings import bradley_terry, ratings
-from card_envs.compare._report import duration, interval, on_one_line, percent, show_comparison, standings_sheet, whole
-from card_envs.compare._spread import Executor
 from card_envs.compare._tables import Asker, new_tables
 from card_envs.compare._tallies import estimated
 from card_envs.compare.contests import Contest, chunks, join, play_contest, seating
 from card_envs.compare.estimates import Estimate, estimate, pairs_needed, share, share_of
 from card_envs.compare.pairs import play_pairs
+from card_envs.compare.report import duration, interval, on_one_line, percent, show_comparison, standings_sheet, whole
+from card_envs.compare.spread import Executor
 from card_envs.compare.standings import anchor_of, standings
 from card_envs.compare.survey import survey
 from card_envs.compiling import specialize
-from card_envs.engine._legality import IllegalMove
+from card_envs.engine.legality import IllegalMove
 from card_envs.envs._replay import replay, verify
 from card_envs.game import Game, Rate
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent
-from card_envs.opponents._names import MODELS
+from card_envs.opponents.names import MODELS
 from card_envs.opponents.networks.policies import NetworkPolicy
 from card_envs.opponents.phased import PhasedPolicy
 from card_envs.opponents.policy import Decisions, as_policy
 from card_envs.record import GameRecord
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
+from card_envs.system.console import Console
 from card_envs.testing.referee import facts_of
 from tests.conftest import run, short_options, untrained
 
@@ -699,7 +699,7 @@ def test_ratings_name_their_anchor(names: tuple[str, ...], anchor: str | None, s
 @pytest.mark.mechanics
 def test_pictures(game: Game, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    from card_envs.compare._report import draw
+    from card_envs.compare.report import draw
 
     contest = Contest(game, ("greedy", "random", "trivial"), 3, tuple(short_options(game).items()))
     for pairs in (16, 1):  # one: bounds are infinite

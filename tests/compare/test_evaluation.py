@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from card_envs.compare.contests import Contest, chunks, join
 from card_envs.compare.evaluation import Evaluation, evaluate_every
 from card_envs.compare.pairs import play_pairs
-from card_envs.opponents.networks._torch_policy import TorchPolicy, actor_of
 from card_envs.opponents.networks.onnx import OnnxPolicy, module_to_onnx
+from card_envs.opponents.networks.torch_policy import TorchPolicy, actor_of
 from card_envs.opponents.phased import PhasedPolicy
 from card_envs.opponents.policy import Decisions, Opponent
 from card_envs.opponents.scripted import RandomPolicy

@@ -11,11 +11,11 @@ import pytest
 from numpy.typing import NDArray
 
 from card_envs.compare.games import GamePlan, Games, play_games, portions
-from card_envs.episode import Episode
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.policy import ActionValues, Decisions, decisions_at
 from card_envs.opponents.scripted import ScriptedPolicy
+from card_envs.play.episode import Episode
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.conftest import short_options
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from card_envs import _bench as bench
-from card_envs.compare._report import show_solving
+from card_envs import bench
 from card_envs.compare._solving import SolveTask, solving_figures
-from card_envs.engine._cost import per_second
+from card_envs.compare.report import show_solving
 from card_envs.engine.batch import BatchEnv
+from card_envs.engine.cost import per_second
 from card_envs.game import Game, Solution
 from card_envs.games import GAMES
 from card_envs.opponents.policy import decisions_at

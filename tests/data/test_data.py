@@ -22,21 +22,21 @@ from typer.testing import CliRunner
 
 from card_envs import BatchEnv
 from card_envs.__main__ import app
-from card_envs._layout import table
 from card_envs.compiling._specialize import game_sources
 from card_envs.data import FORMATS, Plan, Rows, as_int8, generate
 from card_envs.data._card import COLUMNS, card
 from card_envs.data._digest import digest_of
 from card_envs.data._minari import to_minari
-from card_envs.episode import Episode
 from card_envs.game import Game, layout_digest, offsets
 from card_envs.games import GAMES
+from card_envs.layout import table
 from card_envs.opponents import load_opponent
 from card_envs.opponents.networks.folder import golden_decisions, save_network
 from card_envs.opponents.networks.policies import NetworkPolicy
 from card_envs.opponents.policy import ActionValues, Decisions, decisions_at
 from card_envs.opponents.scripted import RandomPolicy
 from card_envs.opponents.search import SearchPolicy
+from card_envs.play.episode import Episode
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.conftest import short_options
 

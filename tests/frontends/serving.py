@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from card_envs.serve._command import http_server
-from card_envs.serve._messages import EventsRequest, as_json
-from card_envs.serve._operations import CALLS
-from card_envs.serve._seats import Seats
+from card_envs.frontends.serve._command import http_server
+from card_envs.frontends.serve._messages import EventsRequest, as_json
+from card_envs.frontends.serve._operations import CALLS
+from card_envs.frontends.serve._seats import Seats
 
 
 async def ask(seats: Seats, call: str, **body: Any) -> dict[str, Any]:

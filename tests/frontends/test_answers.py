@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from card_envs._answers import UnclearAnswer, move_in
+from card_envs.frontends._answers import UnclearAnswer, move_in
+from card_envs.frontends.text import TextEnv
 from card_envs.game import Game
-from card_envs.text import TextEnv
 from tests.conftest import positions
 
 # X and Y stand for two moves of a game.

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 from card_envs.cards import squeezed
+from card_envs.frontends.text import TextEnv
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
-from card_envs.text import TextEnv
 from tests.conftest import positions, some
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ from card_envs.compare.pairs import play_pairs
 from card_envs.compiling import specialize
 from card_envs.engine.table import Table
 from card_envs.game import Game, Int8s, State, reveals
-from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, Macros, PlanCache
+from card_envs.opponents.macros import MAX_LENGTH, NO_ACTION, Macros, PlanCache
 from card_envs.opponents.networks._afterstate_network import new_scorer, score_macros
 from card_envs.opponents.networks.policies import LookaheadPolicy
 from card_envs.opponents.policy import Decisions, decisions_at

@@ -18,15 +18,14 @@ from numpy.typing import NDArray
 from safetensors.numpy import load, save
 
 import card_envs
-from card_envs._files import write_json
 from card_envs.engine.batch import BatchEnv
 from card_envs.envs.aec import CardEnv
 from card_envs.game import Game, layout_digest
 from card_envs.games import GAMES, get_game
 from card_envs.opponents import load_opponent, opponent_names
-from card_envs.opponents._about import about, comparisons, figures_of
 from card_envs.opponents._levels import levels
-from card_envs.opponents._names import folder_of, load_cached, name_of_folder, parse, split_names
+from card_envs.opponents.about import about, comparisons, figures_of
+from card_envs.opponents.names import folder_of, load_cached, name_of_folder, parse, split_names
 from card_envs.opponents.networks.folder import (
     CARD_FILE,
     WEIGHTS_FILE,
@@ -51,6 +50,7 @@ from card_envs.opponents.policy import (
 from card_envs.opponents.scripted import RandomPolicy
 from card_envs.opponents.search import SearchPolicy
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
+from card_envs.system.files import write_json
 from tests.conftest import observed_in_full, play_randomly, positions, quick_opponents, short_options, some
 
 Weights = dict[str, NDArray[np.float32]]

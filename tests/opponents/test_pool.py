@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from card_envs.envs.single_agent import SingleSeatEnv
 from card_envs.envs.vector import VectorSeatEnv
+from card_envs.frontends.text import TextEnv
 from card_envs.game import Game
 from card_envs.opponents import OpponentPool, TorchPolicy, load_opponent
 from card_envs.opponents.policy import Decisions, Opponent, decisions_at
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 from card_envs.scaffold.high_card import GAME as TINY
-from card_envs.text import TextEnv
 from tests.conftest import positions, short_options, some
 
 DRAWS = ("uniform", "recent", "hard", "close")

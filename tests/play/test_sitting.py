@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from card_envs._narration import seat_names
-from card_envs.episode import Episode, episode_of
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.policy import Decisions, Policy, PolicyError
-from card_envs.sitting import Sitting, seated
+from card_envs.play.episode import Episode, episode_of
+from card_envs.play.narration import seat_names
+from card_envs.play.sitting import Sitting, seated
 from tests.conftest import short_options
 
 FEW = 6  # moves of a person

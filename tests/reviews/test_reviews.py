@@ -16,7 +16,6 @@ from card_envs.__main__ import STOPPED, app
 from card_envs.compare.contests import Contest
 from card_envs.engine.table import Table
 from card_envs.envs.aec import CardEnv
-from card_envs.episode import Episode
 from card_envs.game import Game, State
 from card_envs.opponents import load_opponent
 from card_envs.opponents.networks.folder import golden_decisions, save_network
@@ -25,6 +24,7 @@ from card_envs.opponents.policy import Decisions, decisions_at
 from card_envs.opponents.scripted import RandomPolicy
 from card_envs.opponents.search._budget import new_stats
 from card_envs.opponents.search._lines import write_cost
+from card_envs.play.episode import Episode
 from card_envs.record import GameRecord
 from card_envs.reviews import MoveJudge, review, review_policy
 from card_envs.reviews._review import CostSummary, ReviewedMove, ReviewTask, record_decisions, sample_decisions

@@ -16,7 +16,6 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import pydantic
 
-from card_envs._files import short_repr
 from card_envs.cards import parse_pack
 from card_envs.compiling import rule
 from card_envs.engine.rng import advance, below, derive, shuffle
@@ -24,6 +23,7 @@ from card_envs.engine.sets import EMPTY, bit, count, lowest, nth, spread
 from card_envs.engine.table import Table
 from card_envs.game import Cards, Field, Game, Mask, Obs, Pack, State, Stream, state_dtype
 from card_envs.options import as_json, option, options
+from card_envs.system.files import short_repr
 from card_envs.views import (
     VERSION,
     Strict,

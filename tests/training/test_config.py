@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from card_envs.opponents._names import MODELS
+from card_envs.opponents.names import MODELS
 from training.config import Config, as_toml, load_config, recipes
 
 CONFIGS = Path(__file__).parents[2] / "configs"

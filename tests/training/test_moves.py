@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from card_envs.game import Game, bounds
-from card_envs.opponents.networks._afterstates import NUM_AHEAD, Afterstates, afterstates, move_scale
+from card_envs.opponents.networks.afterstates import NUM_AHEAD, Afterstates, afterstates, move_scale
 from card_envs.opponents.policy import decisions_at
 from tests.conftest import positions, some
 from tests.opponents.networks.test_afterstates import decision_of, dense

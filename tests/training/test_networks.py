@@ -11,8 +11,8 @@ from torch.nn import functional
 
 from card_envs import BatchEnv, get_game
 from card_envs.game import Game, Int8s
-from card_envs.opponents.networks._afterstates import afterstates
 from card_envs.opponents.networks._sparse import compress
+from card_envs.opponents.networks.afterstates import afterstates
 from card_envs.opponents.networks.policies import ILLEGAL, NetworkPolicy
 from card_envs.opponents.policy import decisions_at
 from tests.conftest import positions, some

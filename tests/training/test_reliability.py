@@ -22,8 +22,8 @@ import torch
 from typer.testing import CliRunner
 
 from card_envs import load_opponent
-from card_envs._processes import cores
 from card_envs.opponents.networks.folder import WEIGHTS_FILE
+from card_envs.system.processes import cores
 from training import checkpoint, launch
 from training.algorithms.ppo import PPO
 from training.algorithms.self_play import SelfPlay

@@ -12,6 +12,7 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from typer.testing import CliRunner
 
+from card_envs.__main__ import app
 from training import plot, train
 from training.run import measuring_interval
 from training.run_folder import RunFolder
@@ -40,10 +41,10 @@ def test_curves(tmp_path: Path, more: list[str]) -> None:
     board = EventAccumulator(str(tmp_path / "tiny" / "tensorboard")).Reload()
     assert [point.step for point in board.Scalars("strength/win_share_greedy")] == measured
     picture = tmp_path / "curves.png"
-    result = CliRunner().invoke(plot.app, [str(tmp_path / "tiny"), "--out", str(picture), *more])
+    result = CliRunner().invoke(app, ["plot", str(tmp_path / "tiny"), "--out", str(picture), *more])
     assert result.exit_code == 0, result.output
     assert picture.read_bytes().startswith(b"\x89PNG")
-    wrong = CliRunner().invoke(plot.app, [str(tmp_path), "--out", str(picture)])
+    wrong = CliRunner().invoke(app, ["plot", str(tmp_path), "--out", str(picture)])
     assert wrong.exit_code == 2 and "no folder of a run" in wrong.output.replace("\n", " ")
 
 
@@ -135,7 +136,7 @@ def test_outputs_are_checked_before_the_work(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(plot, "_entries", nothing)
     missing = str(tmp_path / "no" / "file.png")
     for out, said in ((missing, "there is no folder"), (str(tmp_path / "a.docx"), "expected a name that ends in")):
-        result = CliRunner().invoke(plot.app, [str(tmp_path), "--out", out])
+        result = CliRunner().invoke(app, ["plot", str(tmp_path), "--out", out])
         assert result.exit_code == 2 and said.lower() in result.output.replace("\n", " ").lower(), result.output
 
 

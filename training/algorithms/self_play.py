@@ -16,7 +16,7 @@ from torch import nn
 from card_envs.game import Field, Game
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
-from card_envs.opponents._names import folder_of
+from card_envs.opponents.names import folder_of
 from card_envs.opponents.networks.policies import TrainedPolicy
 from card_envs.opponents.policy import Policy
 

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.compiling import specialize
-from card_envs.engine import _kernels as kernels
-from card_envs.engine._dealing import deal_next
+from card_envs.engine import kernels
 from card_envs.engine.batch import BatchEnv
+from card_envs.engine.dealing import deal_next
 from card_envs.engine.rng import advance, below, table_keys, uniform
 from card_envs.game import (
     Int64s,
@@ -29,7 +29,7 @@ from card_envs.game import (
     score_margin,
 )
 from card_envs.games import get_game
-from card_envs.opponents._macros import MAX_LENGTH
+from card_envs.opponents.macros import MAX_LENGTH
 from card_envs.opponents.networks._ntuples import best_or_last, planner_of, value_reachable
 from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from card_envs.compiling import noinline, rule
-from card_envs.engine._seen import Seen, forget, is_new, new_seen, trace
+from card_envs.engine.seen import Seen, forget, is_new, new_seen, trace
 from card_envs.game import Int64s, State
 from card_envs.games.big_ben import features
 from card_envs.games.big_ben.features import FeatureMarking

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.compiling import noinline, rule
-from card_envs.engine._seen import Seen, forget, is_new, new_seen, trace
 from card_envs.engine.rng import mix
+from card_envs.engine.seen import Seen, forget, is_new, new_seen, trace
 from card_envs.engine.sets import ONE, lowest
 from card_envs.game import Int64s, State
 from card_envs.games.russian_bank import bot, features, rules

@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.compiling import specialize
-from card_envs.engine._buffers import FLOAT32, checked
-from card_envs.engine._sums import Floats, add_rows
+from card_envs.engine.buffers import FLOAT32, checked
+from card_envs.engine.sums import Floats, add_rows
 from card_envs.game import Game, Int8s, State, UInt64s, bot_move
-from card_envs.opponents._macros import Macro, Macros, last_of
-from card_envs.opponents.networks._afterstates import (
+from card_envs.opponents.macros import Macro, Macros, last_of
+from card_envs.opponents.networks._sparse import add_row
+from card_envs.opponents.networks.afterstates import (
     ENDS_DEAL,
     MOVES_AGAIN,
     NOT_MERGED,
@@ -40,7 +41,6 @@ from card_envs.opponents.networks._afterstates import (
     write_outcome,
     writer_of,
 )
-from card_envs.opponents.networks._sparse import add_row
 
 ZERO = np.float32(0)
 

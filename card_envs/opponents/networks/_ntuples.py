@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine._sums import Floats
+from card_envs.engine.sums import Floats
 from card_envs.game import (
     Game,
     Int64s,
@@ -30,7 +30,7 @@ from card_envs.game import (
     load,
     path_to,
 )
-from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, UNKNOWN, Macro, Macros, select_best
+from card_envs.opponents.macros import MAX_LENGTH, NO_ACTION, UNKNOWN, Macro, Macros, select_best
 
 Float64s = NDArray[np.float64]
 

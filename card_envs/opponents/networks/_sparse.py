@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.compiling import specialize
-from card_envs.engine._sums import Floats, add_rows
 from card_envs.engine.sets import lowest
+from card_envs.engine.sums import Floats, add_rows
 from card_envs.game import Int8s, Int64s
 
 BYTE = np.uint64(0xFF)

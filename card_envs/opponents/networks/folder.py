@@ -12,10 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from card_envs._files import check_output_folder, check_replaceable, read_file, replace_folder
 from card_envs.compiling import specialize_bot
-from card_envs.engine._kernels import bot_playout
 from card_envs.engine.batch import BatchEnv
+from card_envs.engine.kernels import bot_playout
 from card_envs.game import Game, layout_digest
 from card_envs.games import get_game
 from card_envs.opponents.networks.ntuple_policy import MAX_POSITIONS, MOST_POSITIONS, NTuplePolicy
@@ -30,6 +29,7 @@ from card_envs.opponents.networks.policies import (
     hidden_sizes,
 )
 from card_envs.opponents.policy import Decisions, decisions_at
+from card_envs.system.files import check_output_folder, check_replaceable, read_file, replace_folder
 
 CARD_FILE = "opponent.json"
 WEIGHTS_FILE = "weights.safetensors"

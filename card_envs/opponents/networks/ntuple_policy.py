@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.compiling import specialize
-from card_envs.engine._buffers import check_int, for_loops
+from card_envs.engine.buffers import check_int, for_loops
 from card_envs.game import Game, Int64s
-from card_envs.opponents._macros import MAX_LENGTH, Macros, PlanCache
-from card_envs.opponents.networks._afterstates import PLAYER, Afterstates
+from card_envs.opponents.macros import MAX_LENGTH, Macros, PlanCache
 from card_envs.opponents.networks._ntuples import (
     NTupleNetwork,
     find_best_macros,
@@ -21,6 +20,7 @@ from card_envs.opponents.networks._ntuples import (
     write_features,
 )
 from card_envs.opponents.networks._sparse import SparseRows
+from card_envs.opponents.networks.afterstates import PLAYER, Afterstates
 from card_envs.opponents.networks.policies import (
     ILLEGAL,
     Architecture,

@@ -30,10 +30,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs._files import read_file, user_path
 from card_envs.game import Game, Rules, layout_digest, total
-from card_envs.opponents.networks._afterstates import NUM_AHEAD, Afterstates, move_fields, move_scale
-from card_envs.opponents.networks._torch_policy import actor_of, device_of, evaluating, outputs_of
+from card_envs.opponents.networks.afterstates import NUM_AHEAD, Afterstates, move_fields, move_scale
 from card_envs.opponents.networks.policies import (
     ILLEGAL,
     STEADY,
@@ -48,7 +46,9 @@ from card_envs.opponents.networks.policies import (
     layers_of,
     not_finite,
 )
+from card_envs.opponents.networks.torch_policy import actor_of, device_of, evaluating, outputs_of
 from card_envs.opponents.policy import Decisions
+from card_envs.system.files import read_file, user_path
 
 OPSET, IR_VERSION = 18, 9  # supported by the programs of recent years
 MISSING = "ONNX models need the extra onnx: pip install 'card_envs[onnx]'"

@@ -11,13 +11,13 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs._files import short_repr
-from card_envs.engine._buffers import INT8, check_bool, check_game, checked
+from card_envs.engine.buffers import INT8, check_bool, check_game, checked
 from card_envs.game import Field, Game, Rules, bounds, total
 from card_envs.opponents.networks._afterstate_network import AfterstateNetwork, move_scores
-from card_envs.opponents.networks._afterstates import Afterstates, afterstates, move_fields
 from card_envs.opponents.networks._sparse import SparseRows, compress, sum_weights
+from card_envs.opponents.networks.afterstates import Afterstates, afterstates, move_fields
 from card_envs.opponents.policy import Decisions, Policy, sample
+from card_envs.system.files import short_repr
 
 Weights = Mapping[str, NDArray[np.floating]]
 Layers: TypeAlias = list[tuple[NDArray[np.float32], NDArray[np.float32]]]  # weights [inputs, outputs], biases

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.game import Int8s, Int64s
-from card_envs.opponents._macros import NO_ACTION, Macros
+from card_envs.opponents.macros import NO_ACTION, Macros
 
 FIRST_BATCH = 8  # worlds before the arms are judged for the first time
 UNLIMITED = 1 << 40  # worlds, or stages

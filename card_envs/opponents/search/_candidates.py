@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.compiling import called
-from card_envs.engine._seen import Seen, forget, is_new, new_seen, trace
+from card_envs.engine.seen import Seen, forget, is_new, new_seen, trace
 from card_envs.game import Game, Int8s, Int64s, State, bot_move, legal, observe, play, reveals
-from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, Macro, Macros, observation_hash
+from card_envs.opponents.macros import MAX_LENGTH, NO_ACTION, Macro, Macros, observation_hash
 
 
 class MacroExpansion(NamedTuple):

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.compiling._specialize import Functions
-from card_envs.engine._dealing import draw_world
+from card_envs.engine.dealing import draw_world
 from card_envs.engine.rng import derive, uniform
 from card_envs.game import SCRATCH_STATES, Int8s, Int64s, State, UInt64s, likelihood, play, refine_world
-from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, Macros
+from card_envs.opponents.macros import MAX_LENGTH, NO_ACTION, Macros
 from card_envs.opponents.search._budget import (
     NOT_BEGUN,
     Arms,

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.compiling import called
-from card_envs.engine._seen import is_new
+from card_envs.engine.seen import is_new
 from card_envs.game import Game, Int8s, State, legal, observe, play, reveals, score_margin
-from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, Macro, Macros, observation_hash
+from card_envs.opponents.macros import MAX_LENGTH, NO_ACTION, Macro, Macros, observation_hash
 from card_envs.opponents.search._budget import ArmStats, Float64s
 from card_envs.opponents.search._candidates import MacroExpansion, find_macros, new_expansion
 

@@ -20,9 +20,9 @@ import numpy as np
 
 from card_envs.compiling import stub
 from card_envs.compiling._specialize import Functions
-from card_envs.engine._sums import Floats
+from card_envs.engine.sums import Floats
 from card_envs.game import Game, Int8s, Int64s, State, UInt64s, bot_move, load, play, reveals, score_margin
-from card_envs.opponents._macros import MAX_LENGTH, UNKNOWN, Macro, select_best
+from card_envs.opponents.macros import MAX_LENGTH, UNKNOWN, Macro, select_best
 from card_envs.opponents.networks._afterstate_network import (
     NetworkScorer,
     lookahead_moves,

@@ -21,11 +21,10 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs._processes import cores
-from card_envs.engine._buffers import UINT64, check_choice, check_game, check_int, checked
+from card_envs.engine.buffers import UINT64, check_choice, check_game, check_int, checked
 from card_envs.game import Game, Int8s, Int64s, UInt64s
-from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, Macros, PlanCache
-from card_envs.opponents.networks._afterstates import PLAYER
+from card_envs.opponents.macros import MAX_LENGTH, NO_ACTION, Macros, PlanCache
+from card_envs.opponents.networks.afterstates import PLAYER
 from card_envs.opponents.networks.ntuple_policy import MOST_POSITIONS, NTuplePolicy
 from card_envs.opponents.networks.policies import LookaheadPolicy
 from card_envs.opponents.policy import ActionValue, ActionValues, Decisions, Policy, as_policy
@@ -43,6 +42,7 @@ from card_envs.opponents.search._decide import SearchBatch, SearchResults, new_r
 from card_envs.opponents.search._parts import Moves, asks_python, ranks_macros
 from card_envs.opponents.search._rollout import PolicyRollouts
 from card_envs.opponents.search._workers import FIRST_PLAYOUT, OfThread, Pace, Workers
+from card_envs.system.processes import cores
 
 LEAST_PROBABILITY = 0.01  # a prior's actions below it are not tried
 # Macro-actions that are found: this many for each world, at most this many. With a time, finding and trying them for

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from card_envs.compiling import specialize
 from card_envs.engine.rng import derive
 from card_envs.game import Int8s, Int64s, State, UInt64s, bot_move, legal, play, reveals
-from card_envs.opponents._macros import NO_ACTION, Macros
-from card_envs.opponents.networks._afterstates import PLAYER
+from card_envs.opponents.macros import NO_ACTION, Macros
+from card_envs.opponents.networks.afterstates import PLAYER
 from card_envs.opponents.policy import decisions_at
 from card_envs.opponents.search._budget import Budget, Float64s, stage_end
 from card_envs.opponents.search._decide import SearchBatch, SearchWorkspace, draw_likely_world

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from card_envs.compiling import specialize
-from card_envs.engine._cost import SHORTEST
-from card_envs.opponents.networks._afterstates import PLAYER
+from card_envs.engine.cost import SHORTEST
+from card_envs.opponents.networks.afterstates import PLAYER
 from card_envs.opponents.search._budget import UNLIMITED, ArmStats, Budget, judge, new_stats
 from card_envs.opponents.search._decide import (
     SearchBatch,

@@ -11,8 +11,8 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from card_envs._processes import LOST_PARENT, end_with_parent
 from card_envs.scaffold._checks.findings import Finding
+from card_envs.system.processes import LOST_PARENT, end_with_parent
 
 ROOT = Path(__file__).parents[3]
 PLACES = re.compile(r" at (\S.*?\.py) \((\d+)\)|^ *File \"(.*?\.py)\", line (\d+)(?:, in (\w+))?", re.MULTILINE)

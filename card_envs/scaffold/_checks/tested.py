@@ -16,9 +16,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from card_envs._processes import PARENT
 from card_envs.game import Game
 from card_envs.scaffold._checks.findings import Finding
+from card_envs.system.processes import PARENT
 
 # Tests of all games that run for one of another package, in their order.
 SHARED = (

@@ -16,9 +16,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import NoReturn, TextIO
 
-from card_envs._processes import PARENT, end_with_parent
 from card_envs.scaffold._checks.findings import Finding, blame
 from card_envs.scaffold._checks.reporting import PLACES
+from card_envs.system.processes import PARENT, end_with_parent
 
 MODULES = ("__init__", "rules", "bot", "view", "options")
 MOST_SECONDS = 60.0

@@ -23,8 +23,8 @@ from card_envs.draw._pips import PIPS
 from card_envs.draw.picture import DARK, GOLD, TURN
 from card_envs.game import Game
 from card_envs.opponents import load_opponent, opponent_names
-from card_envs.opponents._about import about
 from card_envs.opponents._levels import levels
+from card_envs.opponents.about import about
 from card_envs.record import GameRecord
 from tests.conftest import games_under_test, npm_install, program, short_options
 
@@ -33,7 +33,7 @@ uvicorn = pytest.importorskip("uvicorn", reason="the page's tests need the extra
 
 SIZES = {"phone": (390, 844), "desk": (1280, 800)}
 PHONES = ((320, 480), (390, 844), (480, 320), (667, 375), (844, 390), (932, 430), (1280, 800))
-PAGE = Path(card_envs.__file__).parent / "serve" / "page"
+PAGE = Path(card_envs.__file__).parent / "frontends" / "serve" / "page"
 READY = "#table[data-state=yours] #moves button:enabled, #table[data-state=over]"
 RESULT = re.compile(r"(You won|You lost|Drawn)\b")
 CARD = re.compile("[A2-9TJQK][CDHS]|[BL]B")
@@ -45,9 +45,9 @@ SEED = os.environ.get("CARD_ENVS_PAGE_SEED", "1")
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Of a server with all games."""
-    from card_envs.serve._command import make_seats
-    from card_envs.serve._limits import Limits
-    from card_envs.serve.app import make_app
+    from card_envs.frontends.serve._command import make_seats
+    from card_envs.frontends.serve._limits import Limits
+    from card_envs.frontends.serve.app import make_app
 
     names = [game.name for game in games_under_test()]
     seats = make_seats(tmp_path_factory.mktemp("tables"), names, [], Limits(), allow_deals=True)

@@ -22,16 +22,16 @@ import pytest
 
 from benchmarks.serving import ENVIRONMENT
 from card_envs import GameRecord, replay
-from card_envs.episode import Episode
+from card_envs.frontends.serve._command import ANYWHERE, listen, make_seats, names_of
+from card_envs.frontends.serve._limits import Limits
+from card_envs.frontends.serve._messages import STATUS
+from card_envs.frontends.serve._operations import CALLS, OPERATIONS, Operation
+from card_envs.frontends.serve._seats import Seats
+from card_envs.frontends.serve._stdio import serve_stdio
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent
+from card_envs.play.episode import Episode
 from card_envs.scaffold.high_card import GAME as TINY
-from card_envs.serve._command import ANYWHERE, listen, make_seats, names_of
-from card_envs.serve._limits import Limits
-from card_envs.serve._messages import STATUS
-from card_envs.serve._operations import CALLS, OPERATIONS, Operation
-from card_envs.serve._seats import Seats
-from card_envs.serve._stdio import serve_stdio
 from card_envs.testing.malformed import mutated
 from tests.conftest import table_of
 from tests.frontends.serving import ask, bytes_waiting, serving
@@ -43,7 +43,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from card_envs.serve.app import make_app
+from card_envs.frontends.serve.app import make_app
 
 LIMITS = Limits(searches=1, body=1 << 16)
 

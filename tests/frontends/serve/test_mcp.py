@@ -16,11 +16,11 @@ from typing import Any, ClassVar, TypeVar
 
 import pytest
 
+from card_envs.frontends.serve._command import registered
+from card_envs.frontends.serve._mcp import MOST_TABLES, AnswerRequest, ModelTables
+from card_envs.frontends.serve._messages import Problem
 from card_envs.games import GAMES
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
-from card_envs.serve._command import registered
-from card_envs.serve._mcp import MOST_TABLES, AnswerRequest, ModelTables
-from card_envs.serve._messages import Problem
 from tests.conftest import FirstLegal, run
 from tests.frontends.serving import bytes_waiting
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from card_envs.frontends.serve._command import make_seats
+from card_envs.frontends.serve._limits import Limits
 from card_envs.scaffold.high_card import GAME as TINY
-from card_envs.serve._command import make_seats
-from card_envs.serve._limits import Limits
 from tests.conftest import program
 
 pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from card_envs.engine.table import Table
+from card_envs.frontends.serve._described import call_table, key_table, request_table
+from card_envs.frontends.serve._messages import OneGame
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent
 from card_envs.options import describe_options
-from card_envs.serve._described import call_table, key_table, request_table
-from card_envs.serve._messages import OneGame
 from tests.conftest import bots_moves, positions, some
 
 ROOT = Path(__file__).parents[3]

@@ -20,22 +20,22 @@ import pytest
 from numpy.typing import NDArray
 
 from card_envs.envs._replay import verify
+from card_envs.frontends.serve._advisers import Advisers
+from card_envs.frontends.serve._asking import ServedOpponents, choose
+from card_envs.frontends.serve._command import make_seats
+from card_envs.frontends.serve._limits import Limits
+from card_envs.frontends.serve._messages import EventsRequest, Problem
+from card_envs.frontends.serve._seats import Seats
+from card_envs.frontends.serve._stdio import answer, serve_stdio
+from card_envs.frontends.serve._tables import Tables
 from card_envs.game import Game
 from card_envs.opponents import load_opponent, opponent_names
 from card_envs.opponents._levels import levels
 from card_envs.opponents.policy import Decisions
+from card_envs.play.sitting import Sitting
 from card_envs.record import GameRecord
 from card_envs.reviews import MoveJudge
 from card_envs.scaffold.high_card import GAME as TINY
-from card_envs.serve._advisers import Advisers
-from card_envs.serve._asking import ServedOpponents, choose
-from card_envs.serve._command import make_seats
-from card_envs.serve._limits import Limits
-from card_envs.serve._messages import EventsRequest, Problem
-from card_envs.serve._seats import Seats
-from card_envs.serve._stdio import answer, serve_stdio
-from card_envs.serve._tables import Tables
-from card_envs.sitting import Sitting
 from tests.conftest import FirstLegal, is_timed, redealt, short_options
 from tests.frontends.serving import ask, events
 
@@ -43,7 +43,7 @@ pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 pytest.importorskip("httpx", reason="what FastAPI's test client needs is not installed")
 from fastapi.testclient import TestClient
 
-from card_envs.serve.app import _as_events, make_app
+from card_envs.frontends.serve.app import _as_events, make_app
 
 # Time enough for every search, however busy the machine: with less, answers depend on it.
 LIMITS = Limits(body=1 << 16, seconds=600, searches=1, waiting=2)
@@ -692,7 +692,7 @@ def test_a_table_over_json_lines(game: Game, tmp_path: Path) -> None:
 
 
 def test_streams_show_signs_of_life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("card_envs.serve._seats.KEEP_ALIVE", 0.01)
+    monkeypatch.setattr("card_envs.frontends.serve._seats.KEEP_ALIVE", 0.01)
 
     async def wait() -> None:
         seats = seats_of(TINY, tmp_path)

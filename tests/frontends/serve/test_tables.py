@@ -17,14 +17,14 @@ import pytest
 
 pytest.importorskip("pydantic")
 
+from card_envs.frontends.serve import _tables as tables_module
+from card_envs.frontends.serve._command import make_seats
+from card_envs.frontends.serve._limits import Limits
+from card_envs.frontends.serve._messages import Problem
+from card_envs.frontends.serve._seats import Seats
+from card_envs.frontends.serve._tables import Tables
 from card_envs.game import Game
 from card_envs.scaffold.high_card import GAME as TINY
-from card_envs.serve import _tables as tables_module
-from card_envs.serve._command import make_seats
-from card_envs.serve._limits import Limits
-from card_envs.serve._messages import Problem
-from card_envs.serve._seats import Seats
-from card_envs.serve._tables import Tables
 from tests.frontends.serving import ask, events
 
 LIMITS = Limits(searches=1)
@@ -272,7 +272,7 @@ def test_tables_are_read_where_nobody_waits(name: str, tmp_path: Path, monkeypat
     monkeypatch.setattr(tables_module, "_read_table", noted)
 
     async def serve() -> None:
-        from card_envs.serve._stdio import answer
+        from card_envs.frontends.serve._stdio import answer
 
         seats = seats_of(tmp_path)
         token = await sit_down(seats)

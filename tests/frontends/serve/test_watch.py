@@ -17,11 +17,11 @@ pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 pytest.importorskip("httpx", reason="what FastAPI's test client needs is not installed")
 from fastapi.testclient import TestClient
 
+from card_envs.frontends.serve._messages import Problem
+from card_envs.frontends.serve.app import make_app
 from card_envs.game import Game
 from card_envs.record import GameRecord
 from card_envs.scaffold.high_card import GAME as TINY
-from card_envs.serve._messages import Problem
-from card_envs.serve.app import make_app
 from tests.conftest import short_options
 from tests.frontends.serve.test_serve import LIMITS, play_on, seats_of, worlds
 from tests.frontends.serving import ask, events

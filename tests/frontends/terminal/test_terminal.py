@@ -16,18 +16,18 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from card_envs.__main__ import app
-from card_envs._narration import seat_names
 from card_envs.envs._replay import replay, verify
 from card_envs.envs.aec import env_with
+from card_envs.frontends.terminal import _waiting
+from card_envs.frontends.terminal._play import SHORT, play_game
+from card_envs.frontends.terminal._watch import Screen, watch_game, watch_record
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.policy import ActionValue, Decisions, decisions_at
 from card_envs.opponents.search import why_not
+from card_envs.play.narration import seat_names
 from card_envs.record import GameRecord
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
-from card_envs.terminal import _waiting
-from card_envs.terminal._play import SHORT, play_game
-from card_envs.terminal._watch import Screen, watch_game, watch_record
 from tests.conftest import FirstLegal, short_options
 
 FILE = Path("game.json")

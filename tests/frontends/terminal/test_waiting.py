@@ -8,9 +8,8 @@ from contextlib import suppress
 
 import pytest
 
-from card_envs._console import Console
-from card_envs.compare import _waiting
-from card_envs.compare._waiting import waiting
+from card_envs.compare.waiting import waiting
+from card_envs.system.console import Console
 
 
 def test_a_pipe_gets_lines_on_stderr(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,7 +37,9 @@ def test_who_wants_quiet_has_it() -> None:
 def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     """On stderr, if stdout goes elsewhere."""
     terminal = io.StringIO()
-    monkeypatch.setattr(_waiting, "error_console", lambda: Console(file=terminal, force_terminal=True, width=100))
+    monkeypatch.setattr(
+        "card_envs.compare.waiting.error_console", lambda: Console(file=terminal, force_terminal=True, width=100)
+    )
     with waiting(Console(file=io.StringIO())) as progress:
         progress.advance(progress.add_task("greedy small", total=4))
         progress.refresh()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from card_envs.episode import episode_of
 from card_envs.games.back_alley import GAME, view
-from card_envs.sitting import Sitting
+from card_envs.play.episode import episode_of
+from card_envs.play.sitting import Sitting
 from tests.games.back_alley.test_rules import dealt
 
 NAMES = ("you", "left", "partner", "right")

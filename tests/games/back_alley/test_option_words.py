@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from card_envs.text import TextEnv
+from card_envs.frontends.text import TextEnv
 
 
 def test_unusual_options_are_told() -> None:

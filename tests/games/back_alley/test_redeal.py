@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from card_envs.compiling import specialize
-from card_envs.engine import _kernels as kernels
+from card_envs.engine import kernels
 from card_envs.engine.rng import hash_each
 from card_envs.engine.table import Table
 from card_envs.games.back_alley import GAME, view

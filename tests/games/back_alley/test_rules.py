@@ -16,8 +16,8 @@ import pytest
 
 from card_envs import IllegalMove, back_alley_v0, load_opponent
 from card_envs.envs.aec import CardEnv
+from card_envs.frontends.text import TextEnv
 from card_envs.games.back_alley import GAME, rules, view
-from card_envs.text import TextEnv
 
 PLAIN = [rank + suit for suit in "CDHS" for rank in "23456789TJQKA"]
 PACK = [*PLAIN, "LB", "BB"]

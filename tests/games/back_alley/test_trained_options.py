@@ -13,8 +13,8 @@ from card_envs.compare.contests import Contest
 from card_envs.compare.pairs import play_pairs
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
-from card_envs.opponents._about import unlike_training
-from card_envs.opponents._names import MODELS
+from card_envs.opponents.about import unlike_training
+from card_envs.opponents.names import MODELS
 from card_envs.opponents.networks.policies import TrainedPolicy
 from card_envs.reviews import review_policy
 from tests.conftest import run

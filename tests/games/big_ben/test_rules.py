@@ -10,7 +10,7 @@ import pytest
 
 from card_envs.cards import ACE_LOW, deck
 from card_envs.compiling import specialize
-from card_envs.engine import _kernels as kernels
+from card_envs.engine import kernels
 from card_envs.engine.table import Table
 from card_envs.game import State
 from card_envs.games.big_ben import GAME, rules, view

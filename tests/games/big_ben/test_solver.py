@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 
 from card_envs import big_ben_v0
 from card_envs.__main__ import app
-from card_envs.compare._report import solving_sheet
 from card_envs.compare._solving import SolveTask, solve_deals, solving_figures, won_of_winnable
 from card_envs.compare._tables import new_tables
+from card_envs.compare.report import solving_sheet
 from card_envs.engine.table import Table
 from card_envs.game import Solution, State, Verdict
 from card_envs.games.big_ben import GAME, rules, solver, view

@@ -9,12 +9,12 @@ import pytest
 from numpy.typing import NDArray
 
 from card_envs.compiling import specialize
-from card_envs.engine._dealing import draw_world
+from card_envs.engine.dealing import draw_world
 from card_envs.engine.table import Table
 from card_envs.game import Game, bot_move, legal, observe, play, reveals, total
-from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, Macros, observation_hash
+from card_envs.opponents.macros import MAX_LENGTH, NO_ACTION, Macros, observation_hash
 from card_envs.opponents.networks._afterstate_network import AfterstateNetwork, new_scorer, score_macros
-from card_envs.opponents.networks._afterstates import (
+from card_envs.opponents.networks.afterstates import (
     CHANCE_AHEAD,
     MAX_AHEAD,
     MAX_FOLLOWED,

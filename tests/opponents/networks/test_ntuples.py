@@ -24,7 +24,7 @@ from card_envs.game import (
     reveals,
     score_margin,
 )
-from card_envs.opponents._macros import MAX_LENGTH, NO_ACTION, Macros
+from card_envs.opponents.macros import MAX_LENGTH, NO_ACTION, Macros
 from card_envs.opponents.networks._ntuples import ntuple_moves, planner_of
 from card_envs.opponents.networks.folder import load_network, save_network
 from card_envs.opponents.networks.ntuple_policy import NTuplePolicy

@@ -19,9 +19,9 @@ import pytest
 from typer.testing import CliRunner
 
 from card_envs.__main__ import app
-from card_envs._layout import model_page
 from card_envs.game import Game, layout_digest
 from card_envs.games import GAMES
+from card_envs.layout import model_page
 from card_envs.opponents import load_opponent
 from card_envs.opponents.networks.folder import CARD_FILE, MODEL_FILE, WEIGHTS_FILE, save_model, save_network
 from card_envs.opponents.networks.policies import ARCHITECTURES, NetworkPolicy, TrainedPolicy

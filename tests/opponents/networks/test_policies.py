@@ -15,21 +15,20 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from card_envs.compare._spread import Executor
 from card_envs.compare.contests import Contest, Part, chunks, join, play_contest
 from card_envs.compare.games import GamePlan, play_games
 from card_envs.compare.pairs import play_pairs
+from card_envs.compare.spread import Executor
 from card_envs.compare.survey import survey
 from card_envs.compiling._digest import constant_bytes
-from card_envs.engine._legality import IllegalMove
 from card_envs.engine.batch import BatchEnv
+from card_envs.engine.legality import IllegalMove
 from card_envs.envs.aec import CardEnv
 from card_envs.envs.single_agent import SingleSeatEnv
 from card_envs.envs.vector import VectorSeatEnv
 from card_envs.game import Game
 from card_envs.games import GAMES
-from card_envs.opponents import OpponentPool, load_opponent, opponent_names
-from card_envs.opponents import _macros as macros
+from card_envs.opponents import OpponentPool, load_opponent, macros, opponent_names
 from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
 from card_envs.opponents.phased import PhasedPolicy
 from card_envs.opponents.policy import (
@@ -358,10 +357,10 @@ def test_episodes_do_not_depend_on_those_before(game: Game, monkeypatch: pytest.
 def test_tables_of_a_server_remember_their_plans(game: Game, tmp_path: Path) -> None:
     """An opponent there plays what it plays elsewhere, with one search a plan."""
     pytest.importorskip("fastapi", reason="the extra serve is not installed")
-    from card_envs.serve._asking import choose
-    from card_envs.serve._command import make_seats
-    from card_envs.serve._limits import Limits
-    from card_envs.sitting import Sitting
+    from card_envs.frontends.serve._asking import choose
+    from card_envs.frontends.serve._command import make_seats
+    from card_envs.frontends.serve._limits import Limits
+    from card_envs.play.sitting import Sitting
     from tests.frontends.serving import ask
 
     if game.is_solitaire:

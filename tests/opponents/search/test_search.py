@@ -24,7 +24,7 @@ from card_envs import load_opponent
 from card_envs.__main__ import app
 from card_envs.compare.pairs import play_pairs
 from card_envs.compiling import specialize
-from card_envs.engine import _kernels as kernels
+from card_envs.engine import kernels
 from card_envs.engine.batch import BatchEnv
 from card_envs.engine.rng import GOLDEN_RATIO, hash_each
 from card_envs.engine.table import Table

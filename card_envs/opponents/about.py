@@ -1,0 +1,166 @@
+"""Say what an opponent is, how strong it was measured to be, and whether it was trained for other options."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from card_envs.game import Game
+from card_envs.opponents.names import parse
+from card_envs.opponents.networks.folder import KINDS, load_card
+from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
+from card_envs.opponents.networks.onnx import OnnxPolicy
+from card_envs.opponents.networks.policies import TrainedPolicy
+from card_envs.opponents.phased import PhasedPolicy
+from card_envs.opponents.policy import Opponent, Policy
+from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
+from card_envs.opponents.search import SearchPolicy
+from card_envs.system.files import read_json
+
+REWARD = "reward"  # an option of every game
+ANCHOR = "greedy"  # with whom players are compared
+FRONT = ("champion", "front")  # the comparisons that the README shows
+
+
+def about(opponent: Opponent) -> str:
+    """Return what an opponent is, in a few words, with its measured time per move if that is no less than 1 ms."""
+    found = measured(opponent.game).get(opponent.name)
+    kind = _describe_kind(opponent.policy)
+    milliseconds = round(found[-1]["microseconds_per_move"] / 1000) if found else 0
+    return ", ".join(part for part in (kind, f"{milliseconds} ms" if milliseconds else "") if part)
+
+
+def figures_of(name: str, game: Game) -> tuple[str, str, float | None]:
+    """Return what the opponent of a short name is, its measured strength, and microseconds per move.
+
+    Strength is the margin over `greedy` in an episode, or the share of deals won, with the 95 % interval. No weights
+    are loaded: this reads the name and the stored facts.
+    """
+    kind = _describe_kind(parse(name, game, load=_without_weights))
+    for found in reversed(comparisons(game)):
+        one = next((one for one in found["policies"] if one["name"] == name), None)
+        if one is None:
+            continue
+        if game.is_solitaire:
+            strength = _interval(one["win_share"], 100, ".0f", " %")
+        else:
+            pairing = (pair for pair in found["pairings"] if {pair["first"], pair["second"]} == {name, ANCHOR})
+            over = next((_margin_of(name, pair) for pair in pairing), None)
+            strength = "" if over is None else _interval(over, 1, "+z.1f")
+        return kind, strength, one["microseconds_per_move"]
+    return kind, "", None
+
+
+def _margin_of(name: str, pair: dict[str, Any]) -> dict[str, float]:
+    """Return the margin of a player in one of its pairings."""
+    margin: dict[str, float] = pair["margin_per_episode"]
+    if pair["first"] == name:
+        return margin
+    return {"mean": -margin["mean"], "low": -margin["high"], "high": -margin["low"]}
+
+
+def _interval(figure: dict[str, float], scale: int, form: str, unit: str = "") -> str:
+    mean, low, high = (f"{scale * figure[key]:{form}}" for key in ("mean", "low", "high"))
+    return f"{mean} ({low} to {high}){unit}"
+
+
+def _describe_kind(policy: Policy) -> str:
+    """Say what a policy is."""
+    match policy:
+        case PhasedPolicy(outside=part):
+            return _describe_kind(part)
+        case RandomPolicy():
+            return "plays at random"
+        case ScriptedPolicy():
+            return "plays by simple rules"
+        case SearchPolicy(seconds=int() | float() as seconds):
+            return f"searches for {1000 * seconds:g} ms"
+        case SearchPolicy(worlds=worlds):
+            return f"searches {worlds:,} possible worlds"
+        case NTuplePolicy():
+            return "looks up what it has learned"
+        case TrainedPolicy():
+            return "asks a neural network"
+        case _:
+            return ""
+
+
+def _without_weights(folder: Path, game: Game | None, sampled: bool) -> TrainedPolicy:
+    """Return the network in a folder without its weights: it says what it is, but it can't play."""
+    architecture = load_card(folder).architecture
+    kind = OnnxPolicy if architecture == OnnxPolicy.architecture else KINDS[architecture]
+    return kind.__new__(kind)
+
+
+def unlike_training(name: str, policy: Policy, game: Game, options: Mapping[str, Any]) -> str:
+    """Return a warning if a policy, or a part of it, was trained under other options of the game; empty if not.
+
+    The reward does not count: a network does not see it.
+
+    Args:
+        name: of the policy.
+        policy: what is known of its training is in the folders of its networks.
+        game: the game.
+        options: that it plays under.
+    """
+    played = asdict(game.validated(dict(options))) | {REWARD: None}
+    for network in (part for part in policy.parts() if isinstance(part, TrainedPolicy)):
+        try:
+            trained = asdict(game.validated(network.trained_options or {})) | {REWARD: None}
+        except ValueError:  # options of another version of the game
+            continue
+        if network.trained_options is not None and trained != played:
+            differing = [option for option in played if trained[option] != played[option]]
+            there, here = (", ".join(f"{one}={of[one]!r}" for one in differing) for of in (trained, played))
+            words = " ".join(f"-o {one}={in_a_word(trained[one])}" for one in differing)
+            return f"{name} was trained with {there}, and plays here with {here}; as trained: {words}"
+    return ""
+
+
+def in_a_word(value: Any) -> str:
+    """Return the value of an option as commands take it."""
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+
+
+def warn_if_unlike_training(policy: Policy, game: Game, options: Mapping[str, Any]) -> None:
+    """Warn the caller's caller if a policy was trained under other options."""
+    if warning := unlike_training(policy.name, policy, game, options):
+        readable = (letter if letter.isprintable() else ascii(letter)[1:-1] for letter in warning)
+        warnings.warn("".join(readable), UserWarning, stacklevel=3)
+
+
+@cache
+def comparisons(game: Game) -> list[dict[str, Any]]:
+    """Return the stored results of `compare` for a game, those that count most last.
+
+    That is the one that the README shows, then the largest of those with `greedy`.
+    """
+    package = Path(__file__).parents[1]
+    folder = next((place for place in (package / "strength", package.parent / "strength") if place.is_dir()), None)
+    files = sorted(folder.glob(f"{game.name}-*.json")) if folder else []
+    read = [(file.stem.removeprefix(f"{game.name}-"), read_json(file)) for file in files]
+    fitting = [one for one in read if (one[1].get("game"), one[1].get("version")) == (game.name, game.version)]
+    return [figures for _, figures in sorted(fitting, key=_weight) if figures.get("policies")]
+
+
+def _weight(comparison: tuple[str, dict[str, Any]]) -> tuple[bool, bool, int]:
+    label, figures = comparison
+    names = [one["name"] for one in figures.get("policies", [])]
+    return ANCHOR in names, label in FRONT, len(names)
+
+
+@cache
+def measured(game: Game) -> dict[str, list[dict[str, Any]]]:
+    """Return the results of `compare` for each opponent of a game: rating or share of wins, margin, time per move."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for figures in comparisons(game):
+        about: dict[str, Any] = {key: figures[key] for key in ("options", "pairs") if key in figures}
+        for one in figures["policies"]:
+            shown = ("rating", "win_share", "microseconds_per_move")
+            found.setdefault(one["name"], []).append({**about, **{key: one[key] for key in shown if key in one}})
+    return found

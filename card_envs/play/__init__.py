@@ -1,0 +1,1 @@
+"""Games as they are played: an episode, the people and policies in its seats, and what is told of it."""

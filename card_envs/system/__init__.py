@@ -1,0 +1,1 @@
+"""Files, terminals, processes: what a program needs and no game does."""
