@@ -24,11 +24,11 @@ from benchmarks.serving import ENVIRONMENT
 from card_envs import GameRecord, replay
 from card_envs.envs.aec import CardEnv
 from card_envs.frontends.serve import _stdio as stdio_module
-from card_envs.frontends.serve._command import ANYWHERE, listen, make_seats, names_of
+from card_envs.frontends.serve._command import ANYWHERE, listen, make_service, names_of
 from card_envs.frontends.serve._limits import Limits
 from card_envs.frontends.serve._messages import STATUS
 from card_envs.frontends.serve._operations import CALLS, OPERATIONS, Operation
-from card_envs.frontends.serve._seats import Seats
+from card_envs.frontends.serve._table_service import TableService
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent
 from card_envs.scaffold.high_card import GAME as TINY
@@ -44,8 +44,8 @@ from card_envs.frontends.serve.app import make_app
 LIMITS = Limits(searches=1, body=1 << 16)
 
 
-def seats_of(folder: Path) -> Seats:
-    return make_seats(folder, [TINY.name], [], LIMITS, allow_deals=True)
+def seats_of(folder: Path) -> TableService:
+    return make_service(folder, [TINY.name], [], LIMITS, allow_deals=True)
 
 
 @pytest.fixture
@@ -191,15 +191,15 @@ def test_who_is_turned_away_may_come_again(tmp_path: Path) -> None:
     with TestClient(make_app(seats)) as client:
         made = client.post("/v1/tables", json={"game": TINY.name}).json()["seats"][0]
         view = client.get(made["link"], params={"wait": 5}).json()["view"]
-        seats.advisers.stop()
+        seats.advice.stop()
         reply = client.post("/v1/advise", json={"game": TINY.name, "view": view})
     assert (reply.status_code, reply.headers["retry-after"]) == (503, "1") and is_problem(reply.json())
 
 
 def test_what_is_not_compiled_yet_is_told(tmp_path: Path) -> None:
     """A request for a game gets 503 and what is being compiled; the game that it names comes next."""
-    seats = make_seats(tmp_path / "tables", [], [], LIMITS)
-    opponents = seats.advisers.opponents
+    seats = make_service(tmp_path / "tables", [], [], LIMITS)
+    opponents = seats.advice.opponents
     opponents.loading = list(opponents.games)
     first, *_, last = opponents.games.values()
     with TestClient(make_app(seats)) as client:
@@ -360,7 +360,7 @@ def test_a_port_in_use_is_found_first(tmp_path: Path) -> None:
 # JSON lines
 
 
-def answers_to(seats: Seats, lines: list[bytes]) -> list[Any]:
+def answers_to(seats: TableService, lines: list[bytes]) -> list[Any]:
     target = io.BytesIO()
     asyncio.run(stdio_module.serve_stdio(seats, io.BytesIO(b"".join(lines)), target))
     return [strict(line) for line in target.getvalue().splitlines()]
@@ -373,13 +373,13 @@ def test_nobody_is_answered_once_both_pipes_are_closed(tmp_path: Path, monkeypat
         def write(self, data: Any) -> int:
             raise BrokenPipeError
 
-    async def slow(seats: Seats, line: bytes) -> dict[str, Any]:
+    async def slow(seats: TableService, line: bytes) -> dict[str, Any]:
         await asyncio.sleep(0 if line == b"short\n" else 300)
         return {"id": 1}
 
     async def served() -> None:
         lines = io.BytesIO(b"long\n" * 80 + b"short\n")
-        seats = make_seats(tmp_path, [TINY.name], [], Limits())
+        seats = make_service(tmp_path, [TINY.name], [], Limits())
         await asyncio.wait_for(stdio_module.serve_stdio(seats, lines, Closed()), 60)
 
     monkeypatch.setattr(stdio_module, "answer", slow)
@@ -440,7 +440,7 @@ def test_what_fails_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     seats = seats_of(tmp_path / "tables")
     for wrong in (lambda: 1 / 0, lambda: {"x": math.nan}, lambda: {"x": object()}, lambda: {"x": b""}):
 
-        async def games(seats: Seats, asked: Any, wrong: Any = wrong) -> Any:
+        async def games(seats: TableService, asked: Any, wrong: Any = wrong) -> Any:
             return wrong()
 
         monkeypatch.setitem(CALLS, "games", replace(CALLS["games"], handler=games))
