@@ -7,14 +7,14 @@ shows that, not what it changes: see `training.moves`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from card_envs.engine.buffers import row_size
-from card_envs.engine.dealing import draw_world
+from card_envs.engine.dealing import copy_state, draw_world
 from card_envs.engine.sums import Floats
 from card_envs.game import Game, Int8s, Int64s, Rules, UInt64s, bounds, observe, reveals, total
 from card_envs.opponents.macros import observation_hash
@@ -35,8 +35,6 @@ from card_envs.opponents.networks.afterstates import (
     move_scale,
     play_ahead,
 )
-
-from .tables import copy_words
 
 if TYPE_CHECKING:  # it needs CUDA
     from card_envs.engine.gpu import GpuBatchEnv
@@ -67,23 +65,37 @@ def ahead_columns(rules: Rules) -> tuple[Int64s, Floats]:
     return np.concatenate([np.arange(len(scale)), wide]), np.concatenate([share, scale[wide] / np.float32(NUM_AHEAD)])
 
 
-def follow_pairs(
-    first: int, last: int, states: NDArray[Any], words: Int64s, pairs: Int64s, played: NDArray[Any],
-    played_words: Int64s, seen: Int8s, facts: tuple[int, int], followed: UInt64s, kept: Int8s,
-) -> None:  # fmt: skip
-    """Write where moves of pairs [R, 2], a decision and a move, lead: at their places in `followed` and `kept` [n, A].
+class FollowWorkspace(NamedTuple):
+    """The workspace of `follow_pairs`: row r works at r % K.
 
-    Row r works in `played` and `seen` [K] at r % K. `words` and `played_words` are the same memory as the States;
-    `facts` are whether all see alike and the size of an observation, which is padded in `seen`.
+    Attributes:
+        played: [K] States.
+        seen: [K, at least obs_size] observations, padded for hashes.
+        obs_size: size of an observation.
+        all_see_alike: of the game.
     """
+
+    played: Any
+    seen: Any
+    obs_size: int
+    all_see_alike: bool
+
+
+def follow_pairs(
+    first: int, last: int, states: NDArray[Any], pairs: Int64s, workspace: FollowWorkspace, followed: UInt64s,
+    kept: Int8s,
+) -> None:  # fmt: skip
+    """Write where pairs [R, 2] of a decision and a move lead: at their places in `followed` and `kept` [n, A]."""
     for r in range(first, last):
-        k, i, action = r % played.shape[0], pairs[r, 0], pairs[r, 1]
+        k, i, action = r % workspace.played.shape[0], pairs[r, 0], pairs[r, 1]
         seat = states[i].seat
         if reveals(states[i], action):
             followed[i, action], kept[i, action] = NOT_MERGED, KEPT | MOVES_AGAIN | REVEALS
         else:
-            copy_words(words[i], played_words[k])
-            followed[i, action], mark = follow_seen(played[k], action, seat, facts[0] != 0, seen[k], facts[1])
+            copy_state(states, i, workspace.played, k)
+            followed[i, action], mark = follow_seen(
+                workspace.played[k], action, seat, workspace.all_see_alike, workspace.seen[k], workspace.obs_size
+            )
             kept[i, action] = KEPT | mark
 
 
@@ -94,34 +106,34 @@ def merge_followed(first: int, last: int, baseline: Any, followed: Any, reached:
 
 
 def draw_ahead(
-    first: int, last: int, states: NDArray[Any], words: Int64s, decisions: Int64s, obs_size: int, before: Int8s,
-    keys: UInt64s, worlds: NDArray[Any], world_words: Int64s,
+    first: int, last: int, states: NDArray[Any], decisions: Int64s, obs_size: int, before: Int8s, keys: UInt64s,
+    worlds: NDArray[Any],
 ) -> None:  # fmt: skip
     """Write what is seen at decisions, and their worlds.
 
     Args:
         first, last: which of the decisions.
-        states: `words` are the same memory.
+        states: of tables.
         decisions: [n, 2] numbers of States, and how many afterstates there are: a single one needs no worlds.
         obs_size: size of an observation.
         before: [n, D] written, the observation, from whose hash the worlds are drawn; padded.
         keys: [n] workspace.
-        worlds: [n * IN_ALL] written: of each decision, its State and NUM_AHEAD worlds; `world_words` are the same.
+        worlds: [n * IN_ALL] written: of each decision, its State and NUM_AHEAD worlds.
     """
     for n in range(first, last):
         i, own = decisions[n, 0], n * IN_ALL
         seat = states[i].seat
-        copy_words(words[i], world_words[own])
+        copy_state(states, i, worlds, own)
         observe(states[i], seat, before[n, :obs_size])
         keys[n] = observation_hash(before[n])
         for world in range(own + 1, own + IN_ALL if decisions[n, 1] > 1 else own + 1):
-            copy_words(world_words[world - 1], world_words[world])
+            copy_state(worlds, world - 1, worlds, world)
             draw_world(worlds[world], seat, keys[n : n + 1])
 
 
 def look_ahead(
-    first: int, last: int, worlds: NDArray[Any], world_words: Int64s, moves: Int64s, played: NDArray[Any],
-    played_words: Int64s, seen: Int8s, all_see_alike: bool,
+    first: int, last: int, worlds: NDArray[Any], moves: Int64s, played: NDArray[Any], seen: Int8s,
+    all_see_alike: bool,
 ) -> None:  # fmt: skip
     """Write what the mover sees after moves [R, 3] in NUM_AHEAD worlds into `seen` [R * NUM_AHEAD, D].
 
@@ -131,7 +143,7 @@ def look_ahead(
         r, world = t // NUM_AHEAD, t % NUM_AHEAD
         own, action, far = moves[r, 0] * IN_ALL, moves[r, 1], moves[r, 2]
         seat = worlds[own].seat
-        copy_words(world_words[own + 1 + world if far == AHEAD else own], played_words[t])
+        copy_state(worlds, own + 1 + world if far == AHEAD else own, played, t)
         cards = CHANCE_AHEAD if far == AHEAD else 0
         most = MAX_AHEAD if far == AHEAD else 1 + MAX_FOLLOWED if far == TO_ITS_END else 0
         play_ahead(played[t], action, seat, all_see_alike, cards, most)
@@ -167,10 +179,9 @@ class AheadWriter:
         pairs = mask.nonzero().contiguous()
         number = min(len(pairs), FOLLOWED_AT_ONCE)
         played, seen = states.new_empty((number, states.shape[1])), self._observations(number)
-        words, facts = states.view(torch.int64), (int(self.game.all_see_alike), rules.OBS_SIZE)
-        for some in torch.split(pairs, FOLLOWED_AT_ONCE):
-            given = states, words, some, played, played.view(torch.int64), seen, facts
-            tables.run(follow_pairs, len(some), *given, followed, kept, bot=PLAYER)
+        workspace = FollowWorkspace(played, seen, rules.OBS_SIZE, self.game.all_see_alike)
+        for part in torch.split(pairs, FOLLOWED_AT_ONCE):
+            tables.run(follow_pairs, len(part), states, part, workspace, followed, kept, bot=PLAYER)
         tables.run(merge_followed, len(mask), baseline, followed, reached, kept)
         return kept
 
@@ -195,8 +206,7 @@ class AheadWriter:
         before = self._observations(number)
         keys = torch.zeros(number, dtype=torch.uint64, device=states.device)
         worlds = states.new_empty((number * IN_ALL, states.shape[1]))
-        given = states, states.view(torch.int64), decisions, size, before, keys, worlds, worlds.view(torch.int64)
-        self.tables.run(draw_ahead, number, *given)
+        self.tables.run(draw_ahead, number, states, decisions, size, before, keys, worlds)
         return before[:, :size], worlds
 
     def _summed(self, worlds: torch.Tensor, moves: torch.Tensor) -> torch.Tensor:
@@ -204,8 +214,7 @@ class AheadWriter:
         number, size = len(moves), self.game.rules.OBS_SIZE
         played = worlds.new_empty((number * NUM_AHEAD, worlds.shape[1]))
         seen = torch.empty((number * NUM_AHEAD, size), dtype=torch.int8, device=worlds.device)
-        given = worlds, worlds.view(torch.int64), moves, played, played.view(torch.int64), seen
-        self.tables.run(look_ahead, len(played), *given, self.game.all_see_alike, bot=PLAYER)
+        self.tables.run(look_ahead, len(played), worlds, moves, played, seen, self.game.all_see_alike, bot=PLAYER)
         sums = seen.new_zeros((number, size), dtype=torch.int16)
         for world in seen.view(number, NUM_AHEAD, size).unbind(1):
             sums += world

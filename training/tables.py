@@ -23,15 +23,6 @@ from card_envs.game import Game, Int64s, UInt64s
 from .checkpoint import Arrays
 
 
-def copy_words(source: Int64s, target: Int64s) -> None:
-    """Copy a State, as the words [W] that it consists of.
-
-    Where an array of States is assigned to, a GPU's thread would first load the whole of it into registers.
-    """
-    for w in range(source.shape[0]):
-        target[w] = source[w]
-
-
 class TensorTables(Protocol):
     """B tables as tensors of one device: `HostTables`, or `GpuBatchEnv`, which documents the same members.
 
@@ -87,6 +78,8 @@ class HostTables:
         specialize(loop, self.game, bot)(0, number, *map(self._argument, arguments))
 
     def _argument(self, value: Any) -> Any:
+        if isinstance(value, tuple):
+            return value._make(map(self._argument, value)) if hasattr(value, "_make") else value
         if not isinstance(value, torch.Tensor):
             return value
         array = value.numpy()

@@ -158,6 +158,28 @@ def copy(typing: Any, entries: Any, start: Any, source: Any, length: Any) -> Any
     return types.void(entries, types.int64, source, length), _by_vectors("copy", _entries_from)
 
 
+@intrinsic
+def copy_state(typing: Any, source: Any, i: Any, target: Any, k: Any) -> Any:
+    """Copy a State by words; an assignment would load all of it into the registers of a GPU's thread first."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if source.dtype.size % 8 or source.dtype != target.dtype or config.BOUNDSCHECK:
+            return context.compile_internal(builder, PLAIN["copy_state"], signature, arguments)
+        words = []
+        for kind, array, index in ((source, *arguments[:2]), (target, *arguments[2:])):
+            place = cgutils.get_item_pointer(
+                context, builder, kind, context.make_array(kind)(context, builder, array), [index]
+            )
+            words.append(builder.bitcast(place, ir.IntType(64).as_pointer()))
+        number = context.get_constant(types.intp, source.dtype.size // 8)
+        with cgutils.for_range(builder, number) as loop:
+            read, write = (builder.gep(word, [loop.index]) for word in words)
+            builder.store(builder.load(read, align=8), write, align=8)
+        return context.get_dummy_value()
+
+    return types.void(source, types.intp, target, types.intp), generate
+
+
 def _vector(builder: Any, array: Any, start: Any) -> tuple[Any, Any]:
     """Return a pointer to 64 contiguous entries of an array, and their type."""
     kind = ir.VectorType(ir.IntType(8), 64)

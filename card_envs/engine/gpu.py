@@ -352,6 +352,8 @@ class GpuBatchEnv(Fixed):
         self.launch(kernel, number, *map(self._argument, arguments))
 
     def _argument(self, value: Any) -> Any:
+        if isinstance(value, tuple):
+            return value._make(map(self._argument, value)) if hasattr(value, "_make") else value
         if not isinstance(value, torch.Tensor):
             return value
         return (

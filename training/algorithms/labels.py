@@ -13,12 +13,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from card_envs.engine.rng import derive, table_keys
+from card_envs.engine.dealing import copy_state
+from card_envs.engine.rng import derive_each, table_keys
 from card_envs.game import SCRATCH_STATES, Game, Int64s, UInt64s, play, score_margin
 from card_envs.opponents.search._decide import draw_likely_world
 from card_envs.opponents.search._parts import finish_deal
 
-from ..tables import TensorTables, copy_words
+from ..tables import TensorTables
 
 BASELINE = "greedy"
 PAIRS_AT_ONCE = 1 << 17  # on a GPU, each with a State of its own
@@ -46,35 +47,33 @@ class Finisher(Protocol):
 
 
 def try_pairs(
-    first: int, last: int, states: NDArray[Any], words: Int64s, pairs: Int64s, played: NDArray[Any],
-    played_words: Int64s, results: NDArray[np.float64],
-) -> None:  # fmt: skip
+    first: int, last: int, states: NDArray[Any], pairs: Int64s, played: NDArray[Any], results: NDArray[np.float64]
+) -> None:
     """Play moves of pairs [R, 2] and let the scripted player finish the deals; write the margins into `results` [R].
 
-    Row r works in `played` [K] at r % K. `words` and `played_words` are the same memory as the States.
+    Row r works in `played` [K] at r % K.
     """
     for r in range(first, last):
         k, i = r % played.shape[0], pairs[r, 0]
-        copy_words(words[i], played_words[k])
+        copy_state(states, i, played, k)
         play(played[k], pairs[r, 1])
         finish_deal(played[k])
         results[r] = score_margin(played[k], states[i].seat)
 
 
 def draw_worlds(
-    first: int, last: int, states: NDArray[Any], tables: Int64s, keys: UInt64s, world: int, streams: UInt64s,
-    scratch: NDArray[Any], worlds: NDArray[Any],
+    first: int, last: int, states: NDArray[Any], tables: Int64s, streams: UInt64s, scratch: NDArray[Any],
+    worlds: NDArray[Any],
 ) -> None:  # fmt: skip
-    """Draw a world for each of the tables [R], at its place in `worlds` [B], from the stream of its key [B].
+    """Draw a world for each of the tables [R], at its place in `worlds` [B], from its stream [B].
 
-    Row r works in `streams` [K] and `scratch` [K * SCRATCH_STATES] at r % K.
+    Row r works in `scratch` [K * SCRATCH_STATES] at r % K.
     """
     for r in range(first, last):
-        k, i = r % streams.shape[0], tables[r]
-        start = k * SCRATCH_STATES
-        streams[k] = derive(keys[i], world)
-        draw_likely_world(states[i], 0, streams[k : k + 1], scratch[start : start + SCRATCH_STATES])
-        worlds[i] = scratch[start]
+        i = tables[r]
+        start = r * SCRATCH_STATES % scratch.shape[0]
+        draw_likely_world(states[i], 0, streams[i : i + 1], scratch[start : start + SCRATCH_STATES])
+        copy_state(scratch, start, worlds, i)
 
 
 def finish_by_greedy(
@@ -85,8 +84,7 @@ def finish_by_greedy(
     parts, number = tables.parts(pairs, PAIRS_AT_ONCE)
     played = states.new_zeros((number, states.shape[1]))
     for part, into in zip(parts, tables.parts(results, PAIRS_AT_ONCE)[0]):
-        words = states.view(torch.int64), played.view(torch.int64)
-        tables.run(try_pairs, len(part), states, words[0], part, played, words[1], into, bot=BASELINE)
+        tables.run(try_pairs, len(part), states, part, played, into, bot=BASELINE)
     return results
 
 
@@ -132,13 +130,12 @@ class MoveLabels:
     def _drawn(self, tables: TensorTables, numbers: torch.Tensor, world: int, seed: int) -> torch.Tensor:
         """Return [B, itemsize] States, a drawn world at each of the tables of these numbers."""
         states, size = tables.state_bytes, tables.state_bytes.shape[1]
-        keys = torch.from_numpy(table_keys(seed, np.arange(len(states)))).to(states.device)
+        streams = torch.from_numpy(derive_each(table_keys(seed, np.arange(len(states))), world)).to(states.device)
         worlds = torch.zeros_like(states)
         parts, number = tables.parts(numbers.contiguous(), DRAWS_AT_ONCE)
-        streams = torch.zeros(number, dtype=torch.uint64, device=states.device)
         scratch = states.new_zeros((number * SCRATCH_STATES, size))
         for part in parts:
-            tables.run(draw_worlds, len(part), states, part, keys, world, streams, scratch, worlds)
+            tables.run(draw_worlds, len(part), states, part, streams, scratch, worlds)
         return worlds
 
 

@@ -151,14 +151,24 @@ class MoveRows(NamedTuple):
 def new_afterstate_workspace(game: Game) -> AfterstateWorkspace:
     """Return the workspace of one thread."""
     rules = game.rules
-    before, after, agreed = np.zeros((3, -(-rules.OBS_SIZE // 8) * 8), np.int8)
-    legal_now, legal_after, legal_there = np.zeros((3, rules.NUM_ACTIONS), np.int8)
-    worlds, sums = np.zeros(2 + NUM_AHEAD, rules.STATE), np.zeros(len(before), np.int16)
-    single, key = np.zeros(1, np.int16), np.zeros(1, np.uint64)
-    (followed, reached), kept = np.zeros((2, rules.NUM_ACTIONS), np.uint64), np.zeros(rules.NUM_ACTIONS, np.int8)
-    seen = before, after, agreed, legal_now, legal_after, legal_there
-    rest = single, key, sums, followed, reached, kept
-    return AfterstateWorkspace(move_scale(rules), game.all_see_alike, worlds, *seen, *rest)
+    size = -(-rules.OBS_SIZE // 8) * 8
+    return AfterstateWorkspace(
+        scale=move_scale(rules),
+        all_see_alike=game.all_see_alike,
+        worlds=np.zeros(2 + NUM_AHEAD, rules.STATE),
+        before=np.zeros(size, np.int8),
+        after=np.zeros(size, np.int8),
+        agreed=np.zeros(size, np.int8),
+        legal_now=np.zeros(rules.NUM_ACTIONS, np.int8),
+        legal_after=np.zeros(rules.NUM_ACTIONS, np.int8),
+        legal_there=np.zeros(rules.NUM_ACTIONS, np.int8),
+        single=np.zeros(1, np.int16),
+        key=np.zeros(1, np.uint64),
+        sums=np.zeros(size, np.int16),
+        followed=np.zeros(rules.NUM_ACTIONS, np.uint64),
+        reached=np.zeros(rules.NUM_ACTIONS, np.uint64),
+        kept=np.zeros(rules.NUM_ACTIONS, np.int8),
+    )
 
 
 def new_rows(moves: int, entries: int) -> MoveRows:
