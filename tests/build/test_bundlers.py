@@ -20,7 +20,7 @@ from card_envs.build import build_api
 from tests.build.test_js import JS, PORTED
 from tests.build.test_static_page import Quiet
 from tests.conftest import npm_install, program
-from tests.test_page import browser
+from tests.frontends.page.test_page import browser
 
 __all__ = ["browser"]  # a fixture
 

@@ -23,7 +23,7 @@ from card_envs.game import Game
 from card_envs.record import GameRecord
 from tests.build.test_js import PORTED
 from tests.conftest import built_for_js, short_options
-from tests.test_page import (
+from tests.frontends.page.test_page import (
     COMPILING,
     READY,
     SIZES,

@@ -62,7 +62,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def use(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Path], None]]:
     """Lets this process look for libraries in another folder, as a fresh process would."""
     caches: list[Any] = [
-        specializing._bound, library.chosen_target, library._library, library._sums, library._caller, library._warn
+        specializing._specialized, library.chosen_target, library._library, library._sums, library._caller,
+        library._warn,
     ]  # fmt: skip
 
     def forget() -> None:
