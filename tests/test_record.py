@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,20 +16,17 @@ from hypothesis import strategies as st
 
 import card_envs
 from card_envs import GameRecord, replay, verify
-from card_envs.envs.aec import CardEnv
 from card_envs.frontends.serve._command import make_service
 from card_envs.frontends.serve._limits import Limits
 from card_envs.frontends.serve._messages import Problem
 from card_envs.game import Game
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
-from tests.conftest import need_moves, option_sets, play_randomly, run, short_options
+from tests.conftest import need_moves, new_env, option_sets, play_randomly, run, short_options
 from tests.frontends.serving import ask
 
 
 def finished(game: Game, seed: int = 1) -> GameRecord:
-    env = CardEnv(game, **short_options(game))
-    env.reset(seed=seed)
-    return play_randomly(env, seed).record()
+    return play_randomly(new_env(game, seed, **short_options(game)), seed).record()
 
 
 def changed(record: GameRecord, **values: Any) -> GameRecord:
@@ -41,11 +37,12 @@ def changed(record: GameRecord, **values: Any) -> GameRecord:
 @given(seed=st.integers(0, 2**64 - 1), data=st.data())
 def test_records_replay(game: Game, seed: int, data: st.DataObject) -> None:
     options = data.draw(st.sampled_from(option_sets(game)))
-    env, again = CardEnv(game, **options), CardEnv(game, **options)
-    env.reset(seed=seed)
-    play_randomly(env, seed & 0xFFFF, moves=data.draw(st.integers(0, 80)))
+    env, again = new_env(game, seed, **options), new_env(game, **options)
+    play_randomly(env, seed & 0xFFFF, moves=data.draw(st.none() | st.integers(0, 80)))
     record = env.record()
     verify(record)
+    assert (record.game, record.version, game.validated(record.options)) == (game.name, game.version, env.options)
+    assert record.outcome == env.outcome()
     assert GameRecord.model_validate_json(record.model_dump_json()) == record
     deal = json.loads(json.dumps(record.deal))
     again.reset(seed=(seed + 1) % 2**64, options={"deal": deal})
@@ -68,19 +65,6 @@ def test_records_are_data() -> None:
     assert own == {"save", "load"}
 
 
-def test_finished_records_replay(game: Game) -> None:
-    for number, options in enumerate(option_sets(game)[:4]):
-        env = CardEnv(game, **options)
-        env.reset(seed=number)
-        play_randomly(env, number)
-        record = env.record()
-        verify(record)
-        assert record.outcome["over"] and record.outcome["reason"]
-        assert replay(record).outcome() == env.outcome()
-        assert (record.game, record.version) == (game.name, game.version)
-        assert game.validated(record.options) == env.options
-
-
 def test_records_survive_the_disk(game: Game, tmp_path: Path) -> None:
     record = finished(game)
     for path in (tmp_path / "game.json", str(tmp_path / "other.json")):
@@ -92,8 +76,7 @@ def test_records_survive_the_disk(game: Game, tmp_path: Path) -> None:
 
 def test_records_of_a_part(game: Game) -> None:
     record = finished(game)
-    env = CardEnv(game, **record.options)
-    env.reset(seed=0, options={"deal": record.deal})
+    env = replay(record, 0)
     spacing = 1 + len(record.moves) // 12
     for number in range(len(record.moves) + 1):
         if number % spacing == 0 or number == len(record.moves):
@@ -133,19 +116,6 @@ def test_tampering_is_found(game: Game) -> None:
     for values in tampered:
         with pytest.raises(ValueError):  # noqa: PT011
             verify(changed(record, **values))
-    if len(record.moves) < 2:
-        return  # there is nothing to swap
-    refused = 0
-    rng = random.Random(2)
-    for _ in range(20):
-        moves = list(record.moves)
-        i, j = rng.sample(range(len(moves)), 2)
-        moves[i], moves[j] = moves[j], moves[i]
-        try:
-            verify(changed(record, moves=moves))
-        except ValueError:
-            refused += 1
-    assert refused > 0  # some swaps change nothing
 
 
 def test_a_move_that_is_illegal_is_named(game: Game) -> None:
@@ -238,9 +208,7 @@ def test_all_readers_find_the_same_faults(game: Game, tmp_path: Path) -> None:
 def test_records_of_illegal_ends(game: Game) -> None:
     """The illegal move is not among the moves; the outcome tells."""
     need_moves(game, 3)
-    env = CardEnv(game, **short_options(game))
-    env.reset(seed=3)
-    play_randomly(env, 3, moves=2)
+    env = play_randomly(new_env(game, 3, **short_options(game)), 3, moves=2)
     env.step(game.rules.NUM_ACTIONS)
     record = env.record()
     assert record.outcome["reason"] == "illegal" and len(record.moves) == 2
@@ -254,23 +222,14 @@ def test_records_of_illegal_ends(game: Game) -> None:
         verify(changed(whole, outcome={**whole.outcome, "reason": "illegal"}))
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{}", "[]", "null", '{"game": 1}', "not json", '{"surprise": 1}'], ids=lambda text: text or "empty"
-)
-def test_files_that_are_no_record(text: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", [b"", b"{}", b"[]", b"null", b'{"game": 1}', b"not json", b"\xff\xfe\0", b'"\xe9"'])
+def test_files_that_are_no_record(text: bytes, tmp_path: Path) -> None:
     path = tmp_path / "broken.json"
-    path.write_text(text)
+    with pytest.raises(FileNotFoundError, match="broken"):
+        GameRecord.load(path)
+    path.write_bytes(text)
     with pytest.raises(ValueError, match=r"broken\.json: not a game record"):
         GameRecord.load(path)
-
-
-def test_files_in_no_encoding_and_missing_files(tmp_path: Path) -> None:
-    path = tmp_path / "broken.json"
-    path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ValueError, match=r"broken\.json"):
-        GameRecord.load(path)
-    with pytest.raises(FileNotFoundError, match="absent"):
-        GameRecord.load(tmp_path / "absent.json")
 
 
 def test_records_set_nothing_but_options() -> None:

@@ -6,12 +6,10 @@ import base64
 import ctypes
 import hashlib
 import json
-import os
 import re
 import shutil
 import struct
 import subprocess
-import sys
 import zlib
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
@@ -32,13 +30,12 @@ from card_envs.opponents.policy import decisions_at
 from card_envs.reviews import MoveJudge
 from card_envs.scaffold.high_card import GAME as TINY
 from tests.build.test_js import PORTED
-from tests.conftest import built_for_js, option_sets, positions, program, some, table_of
+from tests.conftest import built_for_js, option_sets, positions, program, run_python, some, table_of
 
 ROOT = Path(__file__).parents[2]
 OF_TINY = ("trivial", "greedy", "search:64", "search:32,moves=turn")
 HAS_ZIG = find_spec("ziglang") is not None
 TARGETS = ("native", "wasm32") if HAS_ZIG else ("native",)
-MILLION = 1_000_000
 MOST = 300  # decisions of a game that are compared in full
 ROWS = "means", "advantages", "worlds"
 
@@ -281,11 +278,7 @@ _native.compile_task(prepared, ("native",), Path(sys.argv[1]))
 
 def test_a_player_has_its_search_once(tmp_path: Path) -> None:
     """Not in each function that decides, nor again for a player made of the same; and it is called, not inlined."""
-    done = subprocess.run(
-        [sys.executable, "-c", MODULE_OF_A_PLAYER, tmp_path], cwd=ROOT, capture_output=True, text=True, check=False,
-        env=os.environ | {"CARD_ENVS_NATIVE": "0"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
+    done = run_python("-c", MODULE_OF_A_PLAYER, tmp_path, CARD_ENVS_NATIVE="0")
     heads = re.findall(r"^define (.*)$", done.stdout, re.MULTILINE)
     seen = [re.search(r"@(card_envs_\w+)", head) for head in heads if not head.startswith("internal")]
     names = {match[1] for match in seen if match}
@@ -444,10 +437,7 @@ keep_unoptimized()
 def test_code_of_this_machine_is_not_linked(tmp_path: Path) -> None:
     """A process that compiled for itself, or took that from Numba's cache, can't compile for a target."""
     for _ in range(2):
-        done = subprocess.run(
-            [sys.executable, "-c", HOST], capture_output=True, text=True, check=False,
-            env={**os.environ, "CARD_ENVS_NATIVE": "0", "NUMBA_CACHE_DIR": str(tmp_path)},
-        )  # fmt: skip
+        done = run_python("-c", HOST, status=1, CARD_ENVS_NATIVE="0", NUMBA_CACHE_DIR=str(tmp_path))
         assert "needs a process of its own" in done.stderr
 
 
@@ -509,50 +499,6 @@ def test_all_rules(game: Game, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("game", PORTED, ids=lambda game: game.name)
-def test_a_million_decisions(game: Game, tmp_path: Path) -> None:
-    """The same legal moves at each, and the same States: C beside Python, then Node beside C by sums."""
-    library, rng = Library(whole(game) / "native", game), np.random.default_rng(5)
-    mask, state, table = np.zeros(game.rules.NUM_ACTIONS, np.int8), np.zeros(1, game.rules.STATE), table_of(game, {}, 0)
-    actions, sums, episodes = [], [], 0
-    table.state.over = table.state.needs_deal = True
-    library.init(state)
-    for number in range(MILLION):
-        if table.over:
-            library.begin(state, np.array([episodes], np.uint64))
-            table.seed(episodes)
-            table.deal()
-            episodes += 1
-        while table.needs_deal:
-            assert library.deal(state) == 0
-            table.deal()
-        library.legal(state, mask)
-        assert np.array_equal(mask, table.legal())
-        legal = np.flatnonzero(mask)
-        action = int(legal[rng.integers(len(legal))])
-        assert library.play(state, action) == 0
-        table.play(action)
-        actions.append(action)
-        if number % 100 == 0:
-            assert clean(state) == clean(table.states)
-            sums.append(hashlib.sha256(clean(state)).hexdigest())
-    print(game.name, f"{MILLION:,} decisions of {episodes:,} episodes in C")
-    if HAS_ZIG:
-        file = tmp_path / "actions.json"
-        file.write_text(json.dumps({"actions": actions, "sums": sums, "every": 100}))
-        command: list[Any] = [
-            program("node"),
-            ROOT / "js" / "test" / "long.mjs",
-            whole(game) / "wasm32",
-            game.name,
-            file,
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr[-4000:]
-        print(done.stdout)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(("game", "player"), PRESETS, ids=lambda one: getattr(one, "name", one))
 def test_all_players(game: Game, player: str, tmp_path: Path) -> None:
     """A thousand positions for each, fifty for a champion."""
@@ -591,7 +537,6 @@ def test_programs_in_c_and_rust(compiler: str, tmp_path: Path) -> None:
 
 
 def test_the_command_line(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "card_envs", "build"]
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "__init__.py").write_text("import nothing_of_that_name")
     for more, message in (
@@ -605,14 +550,7 @@ def test_the_command_line(tmp_path: Path) -> None:
         (["--opponent", "small"], "only with --api"),
         (["--folder", __file__], "file where a folder should be"),
     ):
-        done = subprocess.run(
-            [*command, *more],
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            check=False,
-            env={**os.environ, "COLUMNS": "200"},
-        )
+        done = run_python("-m", "card_envs", "build", *more, folder=tmp_path, status=2)
         said = done.stdout + done.stderr
-        assert done.returncode == 2 and message in said and "Traceback" not in said
+        assert message in said and "Traceback" not in said
         assert not list(tmp_path.rglob("*.json"))

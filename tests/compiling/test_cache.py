@@ -112,7 +112,7 @@ def test_where_nothing_can_be_written_a_temporary_folder_is(tmp_path: Path, take
     if taken:  # by somebody who would like us to execute what lies there
         mine.mkdir(mode=0o777)
         mine.chmod(0o777)
-    places = {"HOME": "/proc/none", "TMPDIR": str(temporary), "NUMBA_CACHE_DIR": "", "XDG_CACHE_HOME": ""}
+    places: Any = {"HOME": "/proc/none", "TMPDIR": str(temporary), "NUMBA_CACHE_DIR": "", "XDG_CACHE_HOME": ""}
 
     def run(code: str) -> list[str]:
         return run_python("-c", code, folder=root, paths=(root,), **places).stdout.split()

@@ -25,7 +25,7 @@ from card_envs.opponents.search import SearchPolicy
 from card_envs.opponents.search._decide import decide_tables, new_workspace
 from card_envs.scaffold.high_card import GAME
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
-from tests.conftest import ONLY, ROOT, run_python
+from tests.conftest import ROOT, run_python
 
 FACTOR = 3
 
@@ -172,7 +172,7 @@ for wanted, files in ran.items():
 
 def test_a_digest_covers_every_file_that_runs(game: Game) -> None:
     """Of every loop, by the files whose functions Python calls when it runs the loop as it is written."""
-    done = run_python("-c", FILES_THAT_RUN, game.package, NUMBA_DISABLE_JIT="1", **{ONLY: ""})
+    done = run_python("-c", FILES_THAT_RUN, game.package, NUMBA_DISABLE_JIT="1", CARD_ENVS_TEST_GAME="")
     lines = [line.split() for line in done.stdout.splitlines()]
     assert [line for line in lines if line[0] != "True"] == []
     files = {Path(line[2]).stem for line in lines if Path(line[2]).parent == Path(str(game.rules.__file__)).parent}

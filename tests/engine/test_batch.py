@@ -524,11 +524,11 @@ def wrong_types(compiled: Any, may_count: bool) -> Iterator[str]:
 @pytest.mark.processes
 def test_bounds_and_types(game: Game, tmp_path: Path) -> None:
     """No read or write outside an array in play of all kinds; no set or whole number that became something else."""
-    switches = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_OPT": "0", "NUMBA_CACHE_DIR": str(tmp_path)}
+    switches: Any = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_OPT": "0", "NUMBA_CACHE_DIR": str(tmp_path)}
     found = run_python(
         f"from tests.engine.test_batch import bounds_and_types; bounds_and_types({game.name!r})", **switches
     )
-    assert not found.strip(), found
+    assert not found.stdout.strip(), found.stdout
 
 
 def observe_rows(first: int, last: int, states: Any, seat: Any, obs: Any, full: Any, mask: Any) -> None:

@@ -160,13 +160,15 @@ def test_observations_without_masks(game: Game) -> None:
 @pytest.mark.mechanics
 def test_actions_of_any_type(game: Game) -> None:
     """Whole numbers of any type are taken, all else is refused."""
-    for make_action in (int, np.int8, np.int32, np.int64, np.array):
+    kinds: list[Any] = [int, np.int8, np.int32, np.int64, np.array]
+    for make_action in kinds:
         env, twin = fresh(game), fresh(game)
         action = int(legal_actions(env)[0])
         env.step(make_action(action))
         twin.step(action)
         assert snapshot(env) == snapshot(twin)
     before = snapshot(env)
+    wrong: Any
     for wrong in (None, 1.0, "x", [0], np.float32(1)):
         with pytest.raises(ValueError, match="action"):
             env.step(wrong)
@@ -368,11 +370,12 @@ def test_text_of_moves(game: Game) -> None:
             env.move_text(wrong)
     with pytest.raises(ValueError, match="surely no move"):
         env.parse_move("surely no move")
-    for text in (None, 5, b"x", ["turn"]):
+    wrong_text: Any
+    for wrong_text in (None, 5, b"x", ["turn"]):
         with pytest.raises(ValueError, match="move: expected a text"):
-            env.parse_move(text)  # type: ignore[arg-type]
+            env.parse_move(wrong_text)
         with pytest.raises(ValueError, match="move"):
-            game.view.parse_move(env.states[0], text)  # type: ignore[arg-type]
+            game.view.parse_move(env.states[0], wrong_text)
 
 
 def test_rendering(game: Game, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,9 +7,7 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,9 +22,9 @@ from card_envs.scaffold import _check
 from card_envs.scaffold._check import check
 from card_envs.scaffold._checks import tested
 from card_envs.scaffold._new_game import REGISTRY, NewGame, new_game, next_steps, plan, register_game
+from tests.conftest import ROOT, run_python
 from tests.system.test_processes import children, is_running, started, wait_until
 
-ROOT = Path(__file__).parents[2]
 TITLE = " ".join(("The", "Old", "Maids", "of", "the", "High", "Hills"))  # no line gets too long with it
 NAME = TITLE.lower().replace(" ", "_")
 KNOWN = next(iter(GAMES.values()))
@@ -36,17 +34,8 @@ LEFT_OUT = (".git", ".venv", "runs", "__pycache__", ".*_cache", ".hypothesis")
 
 def run(folder: Path, *arguments: str, packages: Path | None = None, status: int = 0) -> str:
     """What a command of Python prints, with the code of this checkout or of the copy that the folder is."""
-    found = [str(path) for path in (packages, folder, ROOT) if path] + [os.environ.get("PYTHONPATH", "")]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(found),
-        "NUMBA_CACHE_DIR": str(folder / "cache"),
-        "COLUMNS": "200",
-    }
-    done = subprocess.run(
-        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == status, done.stdout[-3000:] + done.stderr[-3000:]
+    paths = (packages, folder) if packages else (folder,)
+    done = run_python(*arguments, folder=folder, paths=paths, status=status, NUMBA_CACHE_DIR=str(folder / "cache"))
     return done.stdout
 
 
@@ -103,13 +92,6 @@ def test_a_new_game_as_a_package(tmp_path: Path) -> None:
     compare = ("-m", "card_envs", "compare", NAME, "trivial", "greedy", "--pairs", "20")
     assert "20 mirrored pairs" in run(tmp_path, *compare, packages=installed)
     run(tmp_path, "-m", "pytest", "-q", "--pyargs", f"{NAME}.tests", packages=installed)
-
-
-@pytest.mark.processes
-def test_the_loop_of_the_guide_runs(tmp_path: Path) -> None:
-    (block,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "CONTRIBUTING.md").read_text(), re.M | re.S)
-    (tmp_path / "guide.py").write_text(block)
-    assert int(run(tmp_path, "guide.py")) > 1
 
 
 # Names and places
@@ -358,7 +340,6 @@ def test_tests_end_with_the_command(folder: Path, number: signal.Signals) -> Non
     path = os.pathsep.join([str(folder / "unending"), str(ROOT)])
     with started(folder, *command[1:], more={"PYTHONPATH": path}) as process:
         wait_until(lambda: len(children(process.pid)) >= 1, process)
-        time.sleep(5)  # so that they are at it
         running = children(process.pid)
         assert running and process.poll() is None
         process.send_signal(number)

@@ -18,7 +18,6 @@ from typer.main import get_command
 
 from card_envs import bench
 from card_envs.__main__ import app, main
-from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents.networks import folder, onnx
@@ -26,9 +25,8 @@ from card_envs.opponents.policy import Decisions
 from card_envs.record import GameRecord
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from card_envs.system import console, files
-from tests.conftest import command_parameters, play_randomly
+from tests.conftest import ROOT, command_parameters, new_env, play_randomly, run_python
 
-ROOT = Path(__file__).parents[2]
 SOLVED = next(game.name for game in GAMES.values() if game.solver)
 SHIPPED = next(game.name for game in GAMES.values() if game != HIGH_CARD)
 COMPARE = "compare high_card greedy trivial --pairs 8"
@@ -62,18 +60,6 @@ INPUTS = {
 }
 OTHERS = {("serve", "folder"), ("build", "folder")}  # of a server's tables, of libraries
 OR_NAMES = {("generate", "out")}  # a folder, or the name of a data set
-# Those that have no such files, and one that is used wrongly.
-MORE = (
-    "games",
-    "build --target nowhere",
-    "rules high_card --short",
-    "schema high_card",
-    "schema high_card --table",
-    "layout high_card",
-    "check nothing.there",
-    "serve --game x",
-    "train --config nothing.there",
-)
 
 
 class Boom:
@@ -145,8 +131,7 @@ def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fresh = console.Console()
     monkeypatch.setattr(console, "console", fresh)
     monkeypatch.setattr("card_envs.__main__.console", fresh)
-    env = CardEnv(HIGH_CARD)
-    env.reset(seed=1)
+    env = new_env(HIGH_CARD)
     Path("view.json").write_text(json.dumps(env.view(env.agent_selection)), encoding="utf-8")
     play_randomly(env, 1, moves=3).record().save("game.json")
     for name in dir(bench):
@@ -162,8 +147,6 @@ def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_all_files_of_commands_are_tried() -> None:
     assert sorted([*command_parameters("Path"), *OR_NAMES]) == sorted([*OUTPUTS, *INPUTS, *OTHERS])
-    named = {words.split()[0] for words in (*OUTPUTS.values(), *INPUTS.values(), *MORE)}
-    assert named == set(get_command(app).commands)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("kind", BROKEN)
@@ -271,8 +254,7 @@ def test_saving_where_there_is_no_folder_is_said_in_words(monkeypatch: pytest.Mo
 
 def test_files_with_a_byte_order_mark(monkeypatch: pytest.MonkeyPatch) -> None:
     """As editors on Windows write them."""
-    env = CardEnv(HIGH_CARD)
-    env.reset(seed=1)
+    env = new_env(HIGH_CARD)
     env.record().save("game.json")
     for name in ("game.json", "view.json"):
         Path(name).write_bytes(b"\xef\xbb\xbf" + Path(name).read_bytes())
@@ -280,9 +262,6 @@ def test_files_with_a_byte_order_mark(monkeypatch: pytest.MonkeyPatch) -> None:
     assert files.read_json(Path("view.json"))["seat"] == 0
     assert shown("advise high_card view.json --opponent greedy", monkeypatch)[0] == 0
     assert shown("play high_card --resume game.json", monkeypatch)[0] == 0
-    Path("latin.json").write_bytes(b'"\xe9"')
-    with pytest.raises(ValueError, match=r"latin\.json: not a game record"):
-        GameRecord.load("latin.json")
 
 
 def test_home_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,8 +269,7 @@ def test_home_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("USERPROFILE", str(home))
-    env = CardEnv(HIGH_CARD)
-    env.reset(seed=1)
+    env = new_env(HIGH_CARD)
     env.record().save("~/game.json")
     assert GameRecord.load("~/game.json") == env.record()
     assert shown("play high_card --resume=~/game.json --record=~/again.json", monkeypatch)[0] == 0
@@ -314,6 +292,4 @@ def test_the_program_of_training_is_like_the_commands(monkeypatch: pytest.Monkey
 
 
 def test_importing_the_commands_changes_no_hook() -> None:
-    code = "import sys; import card_envs.__main__; assert sys.excepthook is sys.__excepthook__"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=120)
+    run_python("-c", "import sys; import card_envs.__main__; assert sys.excepthook is sys.__excepthook__")

@@ -4,29 +4,18 @@ from __future__ import annotations
 
 import errno
 import os
-import random
-import signal
 import stat
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from card_envs import GAMES, BatchEnv, GameRecord, load_opponent, verify
-from card_envs.envs.aec import CardEnv
-from card_envs.opponents.networks.folder import save_network
-from card_envs.opponents.networks.policies import NetworkPolicy
-from card_envs.opponents.policy import decisions_at
 from card_envs.system import files
 from card_envs.system.files import (
-    LEFTOVER,
     check_output,
     check_output_folder,
     read_file,
@@ -34,7 +23,7 @@ from card_envs.system.files import (
     replace_file,
     replace_folder,
 )
-from tests.conftest import interrupted, play_randomly
+from tests.conftest import interrupted
 
 
 def names(folder: Path) -> list[str]:
@@ -208,59 +197,3 @@ def test_what_is_no_lock_is_left_as_it_is(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError, match="is not an empty lock file"), files.locked(path):
         pass
     assert names(tmp_path) == [".lock"] and path.read_text() == "the only copy"
-
-
-GAME = next(iter(GAMES.values()))
-
-
-def killed(rng: random.Random, work: Callable[[], object], longest: float) -> None:
-    """Let a child process do some work again and again, and kill it."""
-    child = os.fork()
-    if child == 0:
-        try:
-            while True:
-                work()
-        finally:
-            os._exit(1)
-    time.sleep(rng.uniform(0, longest))
-    os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    assert os.WIFSIGNALED(status)  # it was still at it
-
-
-@pytest.mark.slow
-def test_kills_while_saving(tmp_path: Path) -> None:
-    """An opponent's folder, a checkpoint and a record are whole at every moment, the old ones or the new."""
-    from training import checkpoint
-
-    golden = decisions_at(GAME, BatchEnv(GAME, 32).states)
-    shapes = NetworkPolicy.shapes(GAME, [64])
-    draws = np.random.default_rng(0)
-    weights = [{name: draws.normal(0, 0.1, shape).astype(np.float32) for name, shape in shapes.items()} for _ in "ab"]
-    table = CardEnv(GAME)
-    table.reset(seed=1)
-    play_randomly(table, 1)
-    opponent, saved, record = tmp_path / "opponent", tmp_path / "checkpoint.safetensors", tmp_path / "game.json"
-    facts = {"decisions": 1, "seconds": 1.0, "settings": {}, "num_envs": 1, "algorithm": {}, "ranks": [{}]}
-
-    def save() -> None:
-        for one in weights:
-            save_network(opponent, NetworkPolicy(GAME, one), golden, training={}, strength=[])
-            checkpoint.write(saved, one, facts)
-            table.record().save(record)
-
-    save()
-    rng = random.Random(0)
-    half_written = 0
-    for _ in range(100):
-        killed(rng, save, 0.1)
-        if not opponent.exists():  # between two renames: the old one is beside
-            next(tmp_path.glob(".old-*")).rename(opponent)
-        load_opponent(opponent, GAME)
-        found, _ = checkpoint.read_checkpoint(saved)
-        assert any(all(np.array_equal(found[name], one[name]) for name in one) for one in weights)
-        checkpoint.read_checkpoint(checkpoint.previous(saved))
-        verify(GameRecord.load(record))
-        half_written += any(LEFTOVER.fullmatch(path.name) for path in tmp_path.iterdir())
-    print(f"100 kills while saving, {half_written} of them after one that left something half-written beside")
-    assert half_written

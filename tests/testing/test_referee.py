@@ -14,10 +14,10 @@ from collections import Counter
 
 import pytest
 
-from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
 from card_envs.scaffold.high_card import GAME as TEMPLATE
 from card_envs.testing.referee import facts_of, play_episode, referee_of
+from tests.conftest import new_env
 
 CHUNKS = 8  # of the long version, for pytest-xdist
 
@@ -56,8 +56,7 @@ def test_environment_agrees_with_the_referee(game: Game) -> None:
     """The same through the public environment, which deals by itself: seats, legal moves, rewards, outcome."""
     for number in range(8):
         played = play_episode(game, "random", number, rigged=False)
-        env = CardEnv(game, illegal_move="raise", **played.options)
-        env.reset(seed=played.seed)
+        env = new_env(game, played.seed, illegal_move="raise", **played.options)
         returns = dict.fromkeys(env.possible_agents, 0.0)
         for seat, move in played.moves:
             assert env.agent_selection == env.possible_agents[seat]

@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 
 from card_envs.cards import ACE_LOW, deck
-from card_envs.compiling import specialize
-from card_envs.engine import kernels
 from card_envs.engine.table import Table
 from card_envs.game import State
 from card_envs.games.big_ben import GAME, rules, view
@@ -500,24 +498,6 @@ def test_every_action_has_one_text() -> None:
             view.parse_move(state, text)
 
 
-@pytest.mark.parametrize("hops", [0, 4])
-def test_random_move_is_uniform(hops: int) -> None:
-    piles = {
-        "T12": "2S 6H 4D", "T1": "2S 3S 4D 3D", "T2": "5H 3D", "T3": "5H AD 7C", "T4": "QC 2D 7C", "T5": "KH 5C 8C",
-    }  # fmt: skip
-    table = position(piles, waste="2D", hops=hops)
-    moves = {"T2-T12", "T3-F", "T4-F", "W-T1", "T3-T5", "T4-T5", "deal"}
-    assert legal(table) == moves | ({"T1-T12"} if hops == 0 else set())
-    num_tables = 900 * len(legal(table))
-    states = np.repeat(table.states, num_tables)
-    actions = np.zeros(num_tables, np.int32)
-    streams = np.arange(num_tables, dtype=np.uint64) << np.uint64(20)
-    specialize(kernels.random_moves, GAME)(0, num_tables, states, streams, actions)
-    times = np.bincount(actions, minlength=rules.NUM_ACTIONS)
-    assert (np.flatnonzero(times) == np.flatnonzero(table.legal())).all()
-    assert (abs(times[times > 0] - 900) < 5 * 30).all()  # five standard deviations
-
-
 @pytest.mark.parametrize("build_on", ["full_piles", "any_pile"])
 @pytest.mark.parametrize("fill_order", ["rounds", "pile_by_pile"])
 def test_what_is_kept_at_hand_follows_from_the_table(fill_order: str, build_on: str) -> None:
@@ -533,25 +513,6 @@ def test_what_is_kept_at_hand_follows_from_the_table(fill_order: str, build_on: 
 
 
 # Views
-
-
-def test_views_round_trip() -> None:
-    rng = np.random.default_rng(1)
-    option_sets: list[dict[str, str]] = [
-        {}, {"waste_deal": "when_stuck", "reward": "cards"}, {"fill_order": "pile_by_pile"},
-    ]  # fmt: skip
-    for seed, options in enumerate(option_sets):
-        table = new_table(seed, **options)
-        while not table.state.over:
-            again = Table(GAME, view.from_view(seen(table)))
-            assert seen(again) == seen(table)
-            assert (again.observe(0) == table.observe(0)).all()
-            assert max(map(len, view.picture(seen(table)).splitlines())) <= 80
-            for _ in range(5):
-                if not table.state.over:
-                    table.play(int(rng.choice(np.flatnonzero(table.legal()))))
-        with pytest.raises(ValueError, match="no decision is due"):
-            view.from_view(seen(table))
 
 
 @pytest.mark.parametrize(
