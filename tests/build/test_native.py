@@ -359,22 +359,6 @@ def test_damaged_players_are_refused(built: Path) -> None:
         assert np.array_equal(memory, ready)
 
 
-@pytest.mark.skipif(not HAS_ZIG, reason="needs ziglang: pip install 'card_envs[build]'")
-def test_damaged_players_are_refused_in_webassembly(built: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(built / "wasm32", tmp_path / "wasm32")
-    known = json.loads((folder / f"{TINY.name}.json").read_text())
-    expected = []
-    for player in known["opponents"]:
-        content = (folder / f"{TINY.name}.{player}.player").read_bytes()
-        for number, wrong in enumerate(damaged(content)):
-            known["players"][f"{player}_{number}"] = {**known["players"][player], "file": f"{player}.{number}"}
-            (folder / f"{player}.{number}").write_bytes(wrong)
-            expected.append(f"{player}_{number}")
-    (folder / f"{TINY.name}.json").write_text(json.dumps(known))
-    lines = ({"damaged": player} for player in expected)
-    assert in_node(tmp_path, TINY, tmp_path, lines) == len(expected) > 100
-
-
 def cases(game: Game, number: int, states: Any, players: list[str]) -> Iterator[dict[str, Any]]:
     """What Node is to find: positions of games with what follows, and answers of players."""
 

@@ -128,12 +128,8 @@ def test_whole_games(page: Any, game: Game, request: pytest.FixtureRequest, tmp_
 
 
 @pytest.mark.parametrize("game", PORTED, ids=lambda game: game.name)
-def test_options_are_in_the_words_of_the_other_page(page: Any, game: Game) -> None:
+def test_options_levels_and_moves_are_in_the_words_of_the_other_page(page: Any, game: Game) -> None:
     assert option_words(page, game) == said_of_options(game)
-
-
-@pytest.mark.parametrize("game", PORTED, ids=lambda game: game.name)
-def test_levels_and_moves_are_in_the_words_of_the_other_page(page: Any, game: Game) -> None:
     assert level_words(page, game) == said_of_levels(game, usual_players(game))
     sit_down(page, game, short_options(game))
     assert_in_words(page, game)
@@ -150,21 +146,6 @@ def test_strong_players_think_in_a_worker(page: Any, game: Game) -> None:
     if page.get_attribute("#table", "data-state") == "yours":
         page.click("#hint")
     leave(page)
-
-
-@pytest.mark.parametrize("page", SIZES, indirect=True)
-@pytest.mark.parametrize("game", PORTED, ids=lambda game: game.name)
-def test_rules_and_hints(page: Any, game: Game) -> None:
-    sit_down(page, game, {})
-    page.select_option("#adviser", "strong")
-    page.click("#hint")
-    page.wait_for_selector("#moves button.best")
-    assert page.locator("#moves .best small").count() == 1
-    assert page.inner_text("#status").rstrip(".") in page.get_attribute("#moves .best", "title")
-    page.click("#help")
-    page.wait_for_selector("#rules:has-text('The rules')")
-    text = page.inner_text("#rules")
-    assert all(code in text and meaning in text for code, meaning in game.view.LEGEND) and game.view.MARGIN_UNIT in text
 
 
 def test_pages_of_one_origin_keep_their_files(browser: Any, tmp_path: Path) -> None:

@@ -170,6 +170,7 @@ for wanted, files in ran.items():
 """
 
 
+@pytest.mark.mechanics
 def test_a_digest_covers_every_file_that_runs(game: Game) -> None:
     """Of every loop, by the files whose functions Python calls when it runs the loop as it is written."""
     done = run_python("-c", FILES_THAT_RUN, game.package, NUMBA_DISABLE_JIT="1", CARD_ENVS_TEST_GAME="")

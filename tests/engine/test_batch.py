@@ -1,4 +1,4 @@
-"""The engine: batches, threads, processes, the cache of machine code, and what the compiler made of the rules."""
+"""`BatchEnv`: many tables beside one, threads, processes, wrong input, and what the compiler made of the rules."""
 
 from __future__ import annotations
 

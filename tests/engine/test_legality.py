@@ -1,4 +1,4 @@
-"""TODO."""
+"""Legal actions as bits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Streams, bounded draws, shuffles and keys."""
 
 from __future__ import annotations
 

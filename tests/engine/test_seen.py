@@ -1,4 +1,4 @@
-"""TODO."""
+"""The set of keys that a search has seen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Sets of cards as bits: their type, their members, and how they are written into rows."""
 
 from __future__ import annotations
 

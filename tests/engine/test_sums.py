@@ -1,4 +1,4 @@
-"""TODO."""
+"""Sparse rows of weights, added up."""
 
 from __future__ import annotations
 

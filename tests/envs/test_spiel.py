@@ -105,29 +105,21 @@ def test_listed_deals_are_explicit_chance_outcomes(game: Game) -> None:
         assert str(restored) == str(state) == str(pickle.loads(pickle.dumps(state)))
 
 
-def test_a_wrong_list_of_deals_is_an_error(game: Game) -> None:
+@pytest.mark.mechanics
+def test_wrong_parameters_are_named(game: Game) -> None:
     _, deals = listed(game, 1)
-    for wrong, message in (("7", "a JSON list"), (json.dumps([*deals, {"x": 1}]), r"deals\[1\]: deal")):
-        with pytest.raises(ValueError, match=message):
-            pyspiel.load_game(spiel.PREFIX + game.name, {"options": json.dumps(short_options(game)), "deals": wrong})
-
-
-NESTED = "[" * 100_000
-
-
-@pytest.mark.parametrize("name", ["options", "deals"])
-@pytest.mark.parametrize("text", ["{", '{"x": 1', "nothing", NESTED, NESTED.replace("[", '{"x":'), "%", "\x00"])
-def test_malformed_parameters_are_named(game: Game, name: str, text: str) -> None:
-    loaded(game)
-    with pytest.raises(ValueError, match=f"^{name}: not JSON: ") as error:
-        pyspiel.load_game(spiel.PREFIX + game.name, {name: text})
-    assert len(str(error.value)) < 300
-
-
-def test_a_wrong_seed_is_named(game: Game) -> None:
-    loaded(game)
-    with pytest.raises(ValueError, match="seed: expected a whole number from 0, got -1"):
-        pyspiel.load_game(spiel.PREFIX + game.name, {"seed": -1})
+    nested = "[" * 100_000
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"deals": "7"}, "a JSON list"),
+        ({"deals": json.dumps([*deals, {"x": 1}])}, r"deals\[1\]: deal"),
+        ({"seed": -1}, "seed: expected a whole number from 0, got -1"),
+    ]
+    for text in ("{", '{"x": 1', nested, nested.replace("[", '{"x":'), "%", "\x00"):
+        wrong += [({name: text}, f"^{name}: not JSON: ") for name in ("options", "deals")]
+    for parameters, said in wrong:
+        with pytest.raises(ValueError, match=said) as error:
+            pyspiel.load_game(spiel.PREFIX + game.name, {"options": json.dumps(short_options(game)), **parameters})
+        assert len(str(error.value)) < 300
 
 
 def test_the_text_of_a_game_loads_it_again(game: Game) -> None:
@@ -163,14 +155,20 @@ def test_regret_minimization_lowers_exploitability() -> None:
     assert 0 <= after < before / 2
 
 
+@pytest.mark.mechanics
 def test_copies_go_their_own_way_and_know_no_deal_to_come(game: Game) -> None:
-    one = loaded(game).new_initial_state()
-    deals = []
-    for _ in range(4):
-        other = one.clone()
-        other.apply_action(0)
-        deals.append(other.table.game.view.dealt_pack(other.table.state).tobytes())
-    assert len(set(deals)) == 4 and one.is_chance_node()
+    made = loaded(game)
+    one = made.new_initial_state()
+    sent = [pickle.loads(pickle.dumps(state)) for state in (one, one, made.new_initial_state())]
+    cloned = [one.clone() for _ in range(4)]
+
+    def dealt(state: Any) -> bytes:
+        state.apply_action(0)
+        return game.view.dealt_pack(state.table.state).tobytes()
+
+    assert len({dealt(state) for state in cloned}) == 4 and one.is_chance_node()
+    deals = [dealt(state) for state in (one, *sent)]
+    assert len(set(deals)) == 2 and deals[0] != deals[1]
 
 
 def test_states_go_through_text_and_pickle(game: Game) -> None:
@@ -220,6 +218,7 @@ def mcts_bot(game: pyspiel.Game) -> pyspiel.Bot:
     return mcts.MCTSBot(game, 2.0, 3, mcts.RandomRolloutEvaluator(1, random), random_state=random)
 
 
+@pytest.mark.mechanics
 @pytest.mark.parametrize("copied", [lambda player: pickle.loads(pickle.dumps(player)), copy.deepcopy])
 def test_policies_with_bots_can_be_copied(copied: Any, game: Game) -> None:
     """The bots can't: spawned workers and pools get others that play as they do."""
@@ -235,14 +234,3 @@ def test_they_can_be_compared() -> None:
 
     contest = Contest(TINY, ("greedy", f"{__name__}:FewSimulations"), 0, tuple(short_options(TINY).items()))
     assert len([*play_contest(contest, 2)]) == 1
-
-
-def test_what_is_sent_does_not_know_the_deals_to_come(game: Game) -> None:
-    made = loaded(game)
-    before = made.new_initial_state()
-    sent = [pickle.loads(pickle.dumps(one)) for one in (before, before, made.new_initial_state())]
-    deals = []
-    for state in (before, *sent):
-        state.apply_action(0)
-        deals.append(state.table.game.view.dealt_pack(state.table.state).tobytes())
-    assert len(set(deals)) == 2 and deals[0] != deals[1]

@@ -11,19 +11,17 @@ import numpy as np
 import pytest
 from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode
-from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from numpy.typing import NDArray
 
 from card_envs.engine.legality import IllegalMove
 from card_envs.envs._rendering import rendered
-from card_envs.envs.aec import CardEnv
 from card_envs.envs.single_agent import SingleSeatEnv
 from card_envs.envs.vector import VectorSeatEnv
 from card_envs.game import Game, Int8s
 from card_envs.opponents.policy import Decisions
 from card_envs.opponents.scripted import RandomPolicy
 from card_envs.scaffold.high_card import GAME as TINY
-from tests.conftest import assert_refused, field_bytes, need_moves, play_randomly, short_options
+from tests.conftest import assert_refused, field_bytes, need_moves, new_env, play_randomly, short_options
 
 
 def make(game: Game, num_envs: int, **arguments: Any) -> VectorSeatEnv:
@@ -143,25 +141,6 @@ def test_observations_with_masks(game: Game, mode: str) -> None:
             assert np.array_equal(last["observation"], same["final_obs"][i])
         ended += terminated.sum()
     assert ended > 2
-
-
-@pytest.mark.mechanics
-def test_gymnasiums_wrappers(game: Game) -> None:
-    env = make(game, 5, autoreset_mode="NextStep", opponents="random")
-    assert env.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
-    assert make(game, 1).metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
-    wrapped = RecordEpisodeStatistics(env, buffer_length=1000)
-    _, info = wrapped.reset(seed=3)
-    rng = np.random.default_rng(3)
-    returns, totals = np.zeros(5), []
-    for _ in range(150):
-        actions = random_legal(info["action_mask"], rng)
-        actions[rng.random(5) < 0.02] = -1  # episodes end in time
-        _, rewards, terminated, _, info = wrapped.step(actions)
-        returns += rewards
-        totals += returns[terminated].tolist()
-        returns[terminated] = 0
-    assert totals == pytest.approx(list(wrapped.return_queue)) and len(totals) > 2
 
 
 def trajectory(env: VectorSeatEnv, tables: int, seed: Any, steps: int = 60) -> list[Any]:
@@ -329,11 +308,7 @@ def test_deals_are_set_at_tables(game: Game, short: bool) -> None:
     """At all tables, or at each its own; move for move what the single environment plays on these deals."""
     need_moves(game, 2)
     chosen = short_options(game) if short else {}
-    records = []
-    for seed in (1, 2):
-        single = CardEnv(game, **chosen)
-        single.reset(seed=seed)
-        records.append(play_randomly(single, seed, 200).record().deal)
+    records = [play_randomly(new_env(game, seed, **chosen), seed, 200).record().deal for seed in (1, 2)]
     env = VectorSeatEnv(game.name, 3, **chosen)
     singles = [SingleSeatEnv(game.name, **chosen) for _ in range(3)]
     for deals in ([records[0]] * 3, [records[0], None, records[1]]):
@@ -359,26 +334,21 @@ def test_deals_are_set_at_tables(game: Game, short: bool) -> None:
 
 
 def test_rendering(game: Game) -> None:
+    """A text or a picture for each table, of what the learner's seat sees."""
+    assert make(game, 2).render() is None
     env = make(game, 2, render_mode="ansi")
     env.reset(seed=1)
     texts = env.render()
     assert texts is not None and len(texts) == 2 and max(map(len, texts[0].splitlines())) <= 80
-    assert make(game, 2).render() is None
-
-
-def test_rgb_arrays(game: Game) -> None:
-    """A picture for each table, of what the learner's seat sees."""
     pytest.importorskip("resvg_py", reason="the extra draw is not installed")
     env = make(game, 2, render_mode="rgb_array")
     env.reset(seed=[1, 2])
     env.step(env.action_masks().argmax(axis=1))  # before, no card may be known
     pictures = env.render()
-    assert pictures is not None and len(pictures) == 2
-    assert (pictures[0] != pictures[1]).any()
+    assert pictures is not None and len(pictures) == 2 and (pictures[0] != pictures[1]).any()
     for picture, state in zip(pictures, env.states):
         assert picture.dtype == np.uint8 and picture.ndim == 3 and picture.shape[2] == 3
-        view = game.view.view(state, 0)
-        np.testing.assert_array_equal(picture, rendered(game, view, "rgb_array"))
+        np.testing.assert_array_equal(picture, rendered(game, game.view.view(state, 0), "rgb_array"))
 
 
 @pytest.mark.parametrize("mode", ["SameStep", "NextStep"])
