@@ -71,9 +71,19 @@ def play(env: CardEnv, script: str) -> CardEnv:
     return env
 
 
-def play_on(env: CardEnv, rng: Random) -> None:
-    """One random legal move."""
-    env.step(env.parse_move(rng.choice(env.legal_moves())))
+def play_on(env: CardEnv, rng: Random, moves: int = 1) -> CardEnv:
+    """Play random legal moves."""
+    for _ in range(moves):
+        env.step(env.parse_move(rng.choice(env.legal_moves())))
+    return env
+
+
+def play_deal(env: CardEnv) -> CardEnv:
+    """Play at random until the next deal."""
+    number, rng = seen(env)["deal_number"], Random(0)
+    while env.legal_moves() and seen(env)["deal_number"] == number:
+        play_on(env, rng)
+    return env
 
 
 def to_move(env: CardEnv) -> int:
@@ -113,14 +123,11 @@ def test_ba_1_dealing_bidding_and_play_go_clockwise(dealer: int) -> None:
     env = table(random_pack(1), random_pack(2), dealer=dealer, deals=[2, 3])
     left = (dealer + 1) % 4
     for k, bid in enumerate(["1", "pass", "pass", "pass"]):
-        assert to_move(env) == (left + k) % 4
-        play(env, bid)
+        play(env, f"@{(left + k) % 4} {bid}")
     for k in range(4):
         assert to_move(env) == (left + k) % 4
         play_on(env, Random(0))
-    while seen(env)["deal_number"] == 0:
-        play_on(env, Random(0))
-    assert seen(env)["dealer"] == left
+    assert seen(play_deal(env))["dealer"] == left
     assert to_move(env) == (dealer + 2) % 4
 
 
@@ -367,26 +374,20 @@ TWO_TO_ONE_PLAY = "AC 3C 5C 7C KC 4C 6C 8C 2D AD 3D 4D"
     ],
 )
 def test_ba_7_contracts(bids: str, contracts: list[int]) -> None:
-    env = dealt(TWO_TO_ONE, "BB")
-    play(env, bids.rpartition(" ")[0])
+    first, _, last = bids.rpartition(" ")
+    env = play(dealt(TWO_TO_ONE, "BB"), first)
     assert seen(env)["contracts"] == [0, 0]
-    play(env, bids.rpartition(" ")[2])
-    assert seen(env)["contracts"] == contracts
+    assert seen(play(env, last))["contracts"] == contracts
 
 
 def test_ba_7_a_contract_above_the_tricks_must_fail() -> None:
+    """Beside a board the partner's number does not count."""
     env = dealt({1: "AC KC", 2: "2C 3C", 3: "AD KD", 0: "2D 3D"}, "BB", deals=[2])
-    play(env, "1 pass 1 pass AC 2C KD 2D KC 3C AD 3D")
-    assert scores(env) == [0, 10, 0, 10]
+    assert scores(play(env, "1 pass 1 pass AC 2C KD 2D KC 3C AD 3D")) == [0, 10, 0, 10]
     env = dealt({1: "AC KC QC", 2: "2C 3C 4C", 3: "AD KD QD", 0: "2D 3D 4D"}, "BB")
     play(env, "2 pass 2 pass AC 2C KD 2D KC 3C AD 3D QC 4C QD 4D")
-    assert seen(env)["tricks_taken"] == [0, 3]
-    assert scores(env) == [0, -20, 0, -20]
-
-
-def test_ba_7_beside_a_board_the_partners_number_does_not_count() -> None:
-    env = dealt(TWO_TO_ONE, "BB")
-    play(env, f"board pass 2 pass {TWO_TO_ONE_PLAY}")
+    assert seen(env)["tricks_taken"] == [0, 3] and scores(env) == [0, -20, 0, -20]
+    env = play(dealt(TWO_TO_ONE, "BB"), f"board pass 2 pass {TWO_TO_ONE_PLAY}")
     assert scores(env) == [1, -30, 1, -30]  # two tricks would have made the partner's bid
 
 
@@ -447,20 +448,14 @@ def test_ba_8_levels_of_boards(bids: str, levels: list[int], team_levels: list[i
 
 def test_ba_9_the_next_dealer_deals_the_same_size_again() -> None:
     packs = [random_pack(seed) for seed in range(3)]
-    env = table(*packs, deals=[4, 3])
-    play(env, PASSES)
+    env = play(table(*packs, deals=[4, 3]), PASSES)
     view = seen(env)
     assert (view["dealer"], view["deal_number"], view["size"], view["pass_outs"]) == (1, 0, 4, 1)
     assert view["bids"] == [] and to_move(env) == 2
     assert set(seen(env, 2)["hand"]) == set(packs[1][0:16:4])
     assert rewards(env) == [0, 0, 0, 0] and not env.outcome()["over"]
-    play(env, PASSES)
-    assert set(seen(env, 3)["hand"]) == set(packs[2][0:16:4])
-    play(env, "1 pass pass pass")
-    rng = Random(0)
-    while seen(env)["deal_number"] == 0:
-        play_on(env, rng)
-    view = seen(env)
+    assert set(seen(play(env, PASSES), 3)["hand"]) == set(packs[2][0:16:4])
+    view = seen(play_deal(play(env, "1 pass pass pass")))
     assert (view["dealer"], view["deal_number"], view["size"], view["pass_outs"]) == (3, 1, 3, 0)
 
 
@@ -484,12 +479,7 @@ def test_ba_9_eight_pass_outs_in_a_row_count_nothing() -> None:
 
 def test_ba_9_a_played_deal_begins_the_count_again() -> None:
     env = table(random_pack(1), deals=[2, 2])
-    for _ in range(7):
-        play(env, PASSES)
-    play(env, "1 pass pass pass")
-    rng = Random(0)
-    while seen(env)["deal_number"] == 0:
-        play_on(env, rng)
+    play_deal(play(env, f"{' '.join([PASSES] * 7)} 1 pass pass pass"))
     for number in range(7):
         assert (seen(env)["pass_outs"], seen(env)["deal_number"]) == (number, 1)
         play(env, PASSES)
@@ -637,14 +627,10 @@ def test_ba_13_little_blooper_led() -> None:
 def test_ba_14_all_tricks_are_played_out() -> None:
     env = dealt({1: "2C 2D 2S", 2: "AC AD AS", 3: "3C 3D 3S", 0: "4C 4D 4S"}, "KH", deals=[3, 1])
     play(env, "board pass pass pass 2C AC 3C 4C AD 3D 4D 2D")  # the board is lost at once
-    assert seen(env)["tricks_taken"] == [2, 0] and seen(env)["deal_number"] == 0
-    assert rewards(env) == [0, 0, 0, 0] and scores(env) == [0, 0, 0, 0]
-    play(env, "AS 3S 4S")
-    assert seen(env)["deal_number"] == 0
-    play(env, "2S")
-    assert seen(env)["deal_number"] == 1
-    assert scores(env) == [3, -30, 3, -30]
-    assert rewards(env) == [33, -33, 33, -33]
+    assert seen(env)["tricks_taken"] == [2, 0] and rewards(env) == scores(env) == [0, 0, 0, 0]
+    assert seen(play(env, "AS 3S 4S"))["deal_number"] == 0
+    assert seen(play(env, "2S"))["deal_number"] == 1
+    assert scores(env) == [3, -30, 3, -30] and rewards(env) == [33, -33, 33, -33]
 
 
 @pytest.mark.parametrize("suit", "CDHS")
@@ -706,13 +692,8 @@ def test_ba_16_no_contract_scores_the_tricks() -> None:
 )
 def test_ba_17_boards(bids: str, points: list[int]) -> None:
     """Seats 1 and 3 take all three tricks, no matter who leads."""
-    hands = {1: "AC AD AS", 2: "2C 2D 2S", 3: "KC KD KS", 0: "3C 3D 3S"}
-    env = dealt(hands, "BB")
-    play(env, bids)
-    rng = Random(0)
-    while env.legal_moves():
-        play_on(env, rng)
-    assert seen(env)["tricks_taken"] == [0, 3]
+    env = dealt({1: "AC AD AS", 2: "2C 2D 2S", 3: "KC KD KS", 0: "3C 3D 3S"}, "BB")
+    assert seen(play_deal(play(env, bids)))["tricks_taken"] == [0, 3]
     assert scores(env) == points * 2
 
 
@@ -756,13 +737,8 @@ def test_ba_18_the_last_deal_alone_does_not_decide() -> None:
     aces = {1: "AC AD AS", 2: "2C 2D 2S", 3: "KC KD KS", 0: "3C 3D 3S"}
     one = {1: "2C", 2: "AC", 3: "3C", 0: "4C"}
     env = table(pack_of(aces, "BB"), pack_of(one, "BB", dealer=1), deals=[3, 1], reward="win")
-    play(env, "board pass pass pass")
-    rng = Random(0)
-    while seen(env)["deal_number"] == 0:
-        play_on(env, rng)
-    play(env, "board pass pass pass AC 3C 4C 2C")
-    assert scores(env) == [10, 30, 10, 30]
-    assert rewards(env) == [-1, 1, -1, 1]
+    play(play_deal(play(env, "board pass pass pass")), "board pass pass pass AC 3C 4C 2C")
+    assert scores(env) == [10, 30, 10, 30] and rewards(env) == [-1, 1, -1, 1]
 
 
 @pytest.mark.parametrize(("deals", "sizes"), [(None, MATCH), ([13], [13]), ([7, 6, 5], [7, 6, 5]), ((1, 1), [1, 1])])
@@ -784,48 +760,22 @@ def test_ba_19_single_draws_its_size_from_the_match() -> None:
     counts: Counter[int] = Counter()
     for _ in range(5000):
         env.reset()
-        counts[seen_size(env)] += 1
+        counts[observed(env, 0, "size").index(1) + 1] += 1
     expected = {size: 200 * MATCH.count(size) for size in range(1, 14)}
     chi_square = sum((counts[size] - expected[size]) ** 2 / expected[size] for size in expected)
     assert chi_square < 39.1  # 12 degrees of freedom: p > 1e-4
     env.reset()
-    size = seen_size(env)
-    play(env, "board pass pass pass")
-    rng = Random(0)
-    for _ in range(4 * size):
-        play_on(env, rng)
-    assert env.outcome()["over"]
-
-
-def seen_size(env: CardEnv) -> int:
-    return 1 + observed(env, 0, "size").index(1)
-
-
-def test_ba_19_the_size_of_a_single_deal_can_be_set() -> None:
-    env = back_alley_v0.env(deals="single")
-    env.reset(options={"deal": {"size": 3, "dealer": 0, "packs": [pack_of(TWO_TO_ONE, "BB")]}})
+    size = observed(env, 0, "size").index(1) + 1
+    assert play_on(play(env, "board pass pass pass"), Random(0), 4 * size).outcome()["over"]
+    env.reset(options={"deal": {"size": 3, "dealer": 0, "packs": [pack_of(TWO_TO_ONE, "BB")]}})  # or that is set
     play(env, f"2 pass pass pass {TWO_TO_ONE_PLAY}")
     assert env.outcome() == {"over": True, "reason": "played", "scores": [1, 10, 1, 10]}
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"deals": []},
-        {"deals": [0]},
-        {"deals": [14]},
-        {"deals": [7, -1]},
-        {"deals": [1.5]},
-        {"deals": "double"},
-        {"deals": 7},
-        {"deals": [1] * 101},
-        {"reward": "money"},
-        {"size": 7},
-    ],
-)
-def test_ba_19_malformed_options(options: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=f"back_alley: option {next(iter(options))}"):
-        back_alley_v0.env(**options)
+@pytest.mark.parametrize("deals", [[], [0], [14], [7, -1], [1.5], "double", 7, [1] * 101])
+def test_ba_19_malformed_options(deals: Any) -> None:
+    with pytest.raises(ValueError, match="back_alley: option deals"):
+        back_alley_v0.env(deals=deals)
 
 
 def test_ba_19_points_are_paid_after_each_deal() -> None:
@@ -934,14 +884,9 @@ def test_bad_sizes_of_a_single_deal(size: object) -> None:
 
 def test_packs_of_a_custom_deal_are_used_up_then_deals_are_random() -> None:
     packs = [random_pack(seed) for seed in (11, 12, 13)]
-    sizes = [2, 1]
-    env = table(*packs, deals=sizes, seed=1)
-    twin = table(*packs, deals=sizes, seed=2)
+    env, twin = (table(*packs, deals=[2, 1], seed=seed) for seed in (1, 2))
     for each in (env, twin):
-        play(each, f"{PASSES} board pass pass pass")
-        rng = Random(0)
-        while seen(each)["deal_number"] == 0:
-            play_on(each, rng)
+        play_deal(play(each, f"{PASSES} board pass pass pass"))
         assert {seen(each, seat)["hand"][0] for seat in range(4)} <= {*packs[2][:4], packs[2][5]}
         play(each, PASSES)
     assert [seen(env, seat)["hand"] for seat in range(4)] != [seen(twin, seat)["hand"] for seat in range(4)]
