@@ -353,7 +353,7 @@ def test_advice_from_a_view(game: Game, tmp_path: Path) -> None:
     while len(env.legal_moves()) < 2:
         env.step(env.parse_move(env.legal_moves()[0]))
     view = env.view(env.agent_selection)
-    advices = load_opponent("search:8", game).evaluate(view)
+    advices = load_opponent("search:8", game).rank_moves(view)
     assert sorted(one.move for one in advices) == sorted(env.legal_moves())
     assert all(one.margin is not None for one in advices)
     assert [one.probability for one in advices] == [1.0] + [0.0] * (len(advices) - 1)

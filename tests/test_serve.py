@@ -163,7 +163,7 @@ def test_advice_is_what_evaluate_says(game: Game, client: TestClient) -> None:
     for name in ("random", "search:64"):
         body = {"game": game.name, "opponent": name, "view": view, "seed": 3}
         moves = client.post("/v1/advise", json=body).json()["moves"]
-        expected = [one._asdict() for one in load_opponent(name, game).evaluate(view, 3)]
+        expected = [one._asdict() for one in load_opponent(name, game).rank_moves(view, 3)]
         for one in expected:
             one.update({key: None for key, value in one.items() if value != value})
         assert moves == expected
@@ -670,7 +670,7 @@ def test_opponents_keep_to_their_time(game: Game) -> None:
     short = advice(opponent, view, 0, 1e-9)
     assert max(one.worlds for one in short) <= 1024 // 16
     long = advice(opponent, view, 0, 1e9)
-    assert long[0].worlds == opponent.evaluate(view)[0].worlds
+    assert long[0].worlds == opponent.rank_moves(view)[0].worlds
 
 
 # JSON lines

@@ -108,8 +108,8 @@ def visit_opponent(game: Game, opponent: Opponent) -> None:
     env = BatchEnv(game, FEW, seed=1)
     env.bot_playout("greedy", LATER)
     asked, quick = decisions_at(game, env.states), made_quick(opponent.policy)
-    quick.choose(asked, np.random.default_rng(0))
-    Opponent(opponent.name, game, quick).evaluate(env_view(game))
+    quick.act(asked, np.random.default_rng(0))
+    Opponent(opponent.name, game, quick).rank_moves(env_view(game))
     with suppress(ValueError):  # it does not search
         MoveJudge(Opponent(opponent.name, game, quick)).prepare(env_view(game))
     if isinstance(quick, SearchPolicy):

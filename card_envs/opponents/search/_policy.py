@@ -240,7 +240,7 @@ class SearchPolicy(Policy):
         asked = self.rollout if self.prior is None else self.prior
         if asked is None or ranks_macros(self):
             return decisions.bot_moves(PLAYER), decisions.mask
-        probabilities = asked.shares(decisions.copy())  # it may write into what it gets
+        probabilities = asked.probabilities(decisions.copy())  # it may write into what it gets
         baselines = decisions.check(probabilities.argmax(axis=1), f"{asked.name} in a search")
         if self.prior is None:
             return baselines, decisions.mask
