@@ -464,7 +464,7 @@ def advise(
     view = files.read_json(position)
     files.check_output(json_file)
     with console.status("thinking"):
-        advices = load_opponent(opponent, game).evaluate(view, seed)
+        advices = load_opponent(opponent, game).rank_moves(view, seed)
     best = advices[0]
     sheet = Sheet(title=f"{game.title}, seat {view['seat']}: {opponent}")
     searched = best.margin is not None

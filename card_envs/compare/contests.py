@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 from card_envs.compare._tables import Watch
 from card_envs.compare._tallies import sums_of
-from card_envs.compare.games import GamePlan, Games, load_player, play_games, portions
+from card_envs.compare.games import GamePlan, Games, play_games, portions
 from card_envs.compare.spread import THIS_PROCESS, Executor
 from card_envs.engine.buffers import check_int
 from card_envs.game import Game, Int8s
 from card_envs.opponents.about import unlike_training
-from card_envs.opponents.names import phase_templates
+from card_envs.opponents.names import load_policy, phase_templates
 from card_envs.opponents.phased import phase_actions
-from card_envs.opponents.policy import Policy, PolicyLike, as_policy
+from card_envs.opponents.policy import Policy, PolicyLike
 
 MOST_PAIRS = 1 << 24
 PAIRS_AT_ONCE = 1024
@@ -142,7 +142,9 @@ class Contest:
     @property
     def names(self) -> tuple[str, ...]:
         """The players' names."""
-        return tuple(one if isinstance(one, str) else as_policy(one, "players").name for one in self.players)
+        return tuple(
+            one if isinstance(one, str) else load_policy(one, "players", self.game).name for one in self.players
+        )
 
     @property
     def _framed(self) -> list[str | PolicyLike]:
@@ -151,7 +153,7 @@ class Contest:
     def load(self) -> list[Policy]:
         """Return the policies, and the partner if there is one."""
         players = [*self._framed, *([self.partner] if self.partner else [])]
-        return [load_player(one, self.game, self.sampled) for one in players]
+        return [load_policy(player, "players", self.game, self.sampled) for player in players]
 
     @cached_property
     def modes(self) -> list[bool | None]:

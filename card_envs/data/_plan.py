@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 
 from card_envs.compare._solving import SolveTask, solver_of
 from card_envs.compare._tables import new_tables
-from card_envs.compare.games import GamePlan, Games, load_player, play_games, portions
+from card_envs.compare.games import GamePlan, Games, play_games, portions
 from card_envs.compiling import specialize
 from card_envs.data._digest import digest_of
 from card_envs.engine.buffers import check_bool, check_game, check_int, seed_number
 from card_envs.engine.dealing import deal_next
 from card_envs.game import Game, Int8s, Int64s, layout_digest, legal, observe, play
 from card_envs.games import get_game
+from card_envs.opponents.names import load_policy
 from card_envs.opponents.policy import Policy
 from card_envs.opponents.scripted import ScriptedPolicy
 from card_envs.options import to_python
@@ -128,7 +129,7 @@ class Plan:
 
     def _load(self) -> dict[str, Policy]:
         """Return the players by name; users' classes are constructed, since they may keep state."""
-        return {name: load_player(name, self.game, self.sampled) for name in self.players}
+        return {name: load_policy(name, "players", self.game, self.sampled) for name in self.players}
 
     def as_dict(self) -> dict[str, Any]:
         """Return all that decides which rows come about, for JSON."""

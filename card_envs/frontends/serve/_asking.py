@@ -113,13 +113,13 @@ def choose(opponent: Opponent, course: Course, key: int) -> Callable[[], int]:
     decisions = decisions_at(course.game, course.decisions().worlds(rng, 1)[:, 0])
     seed = int(rng.integers(1 << 63))
 
-    return lambda: int(opponent.policy.choose(decisions, np.random.default_rng(seed))[0])
+    return lambda: int(opponent.policy.act(decisions, np.random.default_rng(seed))[0])
 
 
 def advice(opponent: Opponent, view: dict[str, Any], seed: int, seconds: float) -> list[OneMove]:
     """Return an opponent's evaluation of the legal moves; a search that would exceed the time uses fewer worlds.
 
-    Raises ValueError as `Opponent.evaluate` does.
+    Raises ValueError as `Opponent.rank_moves` does.
     """
-    advices = opponent.within(seconds).evaluate(view, seed)
-    return [OneMove(**finite(one._asdict())) for one in advices]
+    ranked = opponent.within(seconds).rank_moves(view, seed)
+    return [OneMove(**finite(move._asdict())) for move in ranked]

@@ -239,7 +239,7 @@ class SearchPolicy(Policy):
         policy = self.rollout if self.prior is None else self.prior
         if policy is None or ranks_macros(self):
             return decisions.bot_moves(GREEDY), decisions.mask
-        probabilities = policy.shares(decisions.copy())  # it may write into what it gets
+        probabilities = policy.probabilities(decisions.copy())  # it may write into what it gets
         baselines = decisions.check(probabilities.argmax(axis=1), f"{policy.name} in a search")
         if self.prior is None:
             return baselines, decisions.mask

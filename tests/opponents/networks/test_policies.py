@@ -118,8 +118,8 @@ def test_what_is_optional_is_handed_on() -> None:
     decisions, rng = decisions_at(TINY, some(positions(TINY), 20)), np.random.default_rng(0)
     assert plain.evaluate(decisions, rng) is None and plain.act_and_evaluate(decisions, rng)[1] is None
     again = adapted.within(1.0)
-    assert again.evaluate(decisions, rng) is not None and again.choose_and_evaluate(decisions, rng)[1] is None
-    assert again.name == "Bounded" and "Bounded object" in repr(again) and (again.shares(decisions) == 0.5).all()
+    assert again.evaluate(decisions, rng) is not None and again.act_and_evaluate(decisions, rng)[1] is None
+    assert again.name == "Bounded" and "Bounded object" in repr(again) and (again.probabilities(decisions) == 0.5).all()
     assert own.asked[2:] == [(1.0, 1), "evaluate", "both"]
 
 
@@ -131,8 +131,8 @@ def test_users_policies_are_adapted_where_they_enter(given: PolicyLike) -> None:
     pool = OpponentPool(TINY, [given])
     pool.add(given)
     for policy in (as_policy(given, "it"), *(member.policy for member in pool.members)):
-        assert np.array_equal(policy.choose(decisions, np.random.default_rng(1)), expected)
-        assert np.array_equal(policy.shares(decisions), np.eye(decisions.mask.shape[1])[expected])
+        assert np.array_equal(policy.act(decisions, np.random.default_rng(1)), expected)
+        assert np.array_equal(policy.probabilities(decisions), np.eye(decisions.mask.shape[1])[expected])
         assert policy.evaluate(decisions, np.random.default_rng(1)) is None and policy.parts() == (policy,)
     assert [member.name for member in pool.members] == [name, "snapshot-1"]
     single, vector = SingleSeatEnv(TINY.name, given), VectorSeatEnv(TINY.name, 3, [given])
@@ -142,7 +142,7 @@ def test_users_policies_are_adapted_where_they_enter(given: PolicyLike) -> None:
     margins = play_pairs(TINY, given, given, 4).margins
     assert not margins.any() and survey(TINY, given, 4).episodes == 4
     search = SearchPolicy(TINY, 4, rollout=as_policy(given, "rollout"))
-    assert search.choose(decisions, np.random.default_rng(0)).shape == (20,) and name in repr(search)
+    assert search.act(decisions, np.random.default_rng(0)).shape == (20,) and name in repr(search)
 
 
 @pytest.mark.parametrize("name", ["Acts", "last_legal", "makes_last_legal"])
@@ -154,7 +154,7 @@ def test_users_policies_have_names(name: str, monkeypatch: pytest.MonkeyPatch) -
     )
     assert opponent.policy.name == opponent.name == f"{__name__}:{name}"
     for same in (pickle.loads(pickle.dumps(opponent)), copy.deepcopy(opponent)):
-        assert same.name == opponent.name and len(same.policy.choose(decisions, np.random.default_rng(0))) == 5
+        assert same.name == opponent.name and len(same.policy.act(decisions, np.random.default_rng(0))) == 5
 
 
 class Called(RandomPolicy):
@@ -290,7 +290,7 @@ def test_every_preset_that_searches_gives_margins(game: Game) -> None:
         found = 0
         for i in range(len(states)):
             state = states[i]
-            advices = opponent.evaluate(game.view.view(state, int(state.seat)))
+            advices = opponent.rank_moves(game.view.view(state, int(state.seat)))
             margins = [one for one in advices if one.margin is not None and one.margin == one.margin]
             assert not margins or advices[0].margin is not None
             found += bool(margins)
@@ -505,7 +505,7 @@ def test_exceptions_of_policies_say_where_they_come_from() -> None:
         assert str(pickle.loads(pickle.dumps(caught.value))) == message
     half = PhasedPolicy(range(TINY.rules.NUM_ACTIONS), Fails(TINY), RandomPolicy())
     for ask in (
-        lambda: load_opponent(name, TINY).evaluate(env.view(env.agent_selection)),
+        lambda: load_opponent(name, TINY).rank_moves(env.view(env.agent_selection)),
         lambda: play_pairs(TINY, half, RandomPolicy(), 8),
     ):
         with pytest.raises(PolicyError, match="my own mistake"):
