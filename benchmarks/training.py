@@ -96,7 +96,7 @@ def recipe_of(game: Game, recipe: str) -> Any:
 
 
 def measure(game: Game, policy: Policy, pairs: int) -> dict[str, Any]:
-    """Return what a policy gains over scripted ones: points a deal, in a solitaire its score; and what it won."""
+    """Measure a policy against scripted ones: points a deal (in a solitaire, its score) and share of wins."""
     options = {name: value for name, value in options_of(game).items() if name != "reward"}
 
     def rounded(figure: Estimate) -> dict[str, Any]:

@@ -282,7 +282,7 @@ def recipes() -> dict[str, Path]:
 
 
 def recipe(name: Path) -> Path:
-    """Return the file of the settings of that name. Raises ValueError that lists the names where there is none."""
+    """Return the file of settings by name. Raises ValueError, listing the names, if it is unknown."""
     files = recipes()
     if name.as_posix() in files:
         return files[name.as_posix()]
@@ -362,7 +362,7 @@ def _parsed(text: str) -> dict[str, Any]:
 
 
 def _value(key: str, text: str) -> Any:
-    """Return the value of an override; what is no text in TOML, such as 7, is one where a text is expected."""
+    """Return the value of an override; for settings that are texts, values such as 7 are taken as text."""
     is_text = key in Config.model_fields and Config.model_fields[key].annotation in (str, str | None, Path)
     try:
         value = _parsed(f"value = {text}")["value"]

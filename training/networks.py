@@ -146,7 +146,7 @@ class Observations:
 
     @property
     def unpadded(self) -> torch.Tensor:
-        """[N, D] int8, a view."""
+        """[N, D] int8, a view without padding."""
         return self.obs[:, : self.size]
 
 

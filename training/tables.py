@@ -95,7 +95,7 @@ class HostTables:
         self.env.step(actions.numpy(), t)
 
     def check(self) -> None:
-        """Do nothing: `step` has checked."""
+        """Do nothing: `step` checks at once."""
 
     def bot_actions(self, bot: str, actions: torch.Tensor) -> None:
         self.env.bot_actions(bot, actions.numpy())

@@ -165,7 +165,7 @@ def choose_moves(key: np.uint64, macro: Macro, values: Float64s, adviser: Advise
 
 
 def is_in_phase(adviser: Adviser) -> bool:
-    """Return whether `phase_moves` decides."""
+    """Return whether an action of the phase is legal: then `phase_moves` decides."""
     for action in range(adviser.phase[0], adviser.phase[1]):
         if adviser.mask[action]:
             return True

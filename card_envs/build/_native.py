@@ -146,7 +146,7 @@ def build_api(
 
 
 def tasks_of(game: Game, names: Sequence[str]) -> list[Task]:
-    """Return what is to be compiled of a game: searches, which take longest, first."""
+    """Return the tasks of a game: searches, which take longest, first."""
     alike: dict[str, list[str]] = {}
     for name in names:
         alike.setdefault(game.presets.get(name, name), []).append(name)

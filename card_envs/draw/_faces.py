@@ -72,7 +72,7 @@ def face(card: str) -> str:
 
 @cache
 def plain_face(text: str) -> str:
-    """Return the face of a card that is no standard one: a short text."""
+    """Return the face of a card with a short text, for games with cards of their own."""
     width = stroke(text)[0]
     middle, corner = (min(height, 84 / max(width, 1) * 100) for height in (52, 20))
     return (

@@ -401,7 +401,7 @@ def _numba_stream(handle: int, device: torch.device) -> Any:
 
 
 def kernel_array(tensor: torch.Tensor, dtype: np.dtype[Any] | None = None) -> Any:
-    """Return the same memory for kernels, reinterpreted as another dtype if one is given."""
+    """Return a tensor's memory as kernels take it, reinterpreted as another dtype if one is given."""
     if tensor.device.type == "cpu":  # in the simulator
         return tensor.numpy() if dtype is None else tensor.numpy().view(dtype)
     kind = np.dtype(str(tensor.dtype).removeprefix("torch."))

@@ -83,7 +83,7 @@ class PlanCache:
         return actions
 
     def planned(self, decisions: Decisions) -> tuple[Decisions, Int64s]:
-        """Return the decisions in fresh arrays, and [n] the planned actions; NO_ACTION where there is none."""
+        """Return the decisions in fresh arrays, and [n] the planned actions; NO_ACTION if none is."""
         decisions = decisions.copy()
         rows = zip(decisions.obs, decisions.mask)
         return decisions, np.array([self.actions.get(key_of(*row), NO_ACTION) for row in rows], np.int64)

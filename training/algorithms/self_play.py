@@ -184,7 +184,7 @@ class SelfPlay(Algorithm):
         self, loss_of: Callable[[torch.Tensor], torch.Tensor], minibatches: torch.Tensor, kind: Hashable,
         arrays: Mapping[str, torch.Tensor],
     ) -> None:  # fmt: skip
-        """Do what `descend` does, with tensors that stay where they are: the minibatch's number is one of them."""
+        """Take the steps of `descend` as a graph; all tensors stay in place, the minibatch's number included."""
         number, order, losses = self._replayed
         number.zero_()
         order[: len(minibatches)] = minibatches
@@ -209,7 +209,7 @@ class SelfPlay(Algorithm):
 
     @cached_property
     def tally(self) -> Tally:
-        """The figures of the update."""
+        """Means of the figures of an update."""
         return Tally(self.action_fields, self.device)
 
     def _no_loss(self) -> torch.Tensor:
@@ -394,7 +394,7 @@ class Tally:
         self._by_field = torch.zeros((2, len(fields)), dtype=torch.float64, device=device)
 
     def clear(self) -> None:
-        """Begin again, in the same memory."""
+        """Reset all figures, in place."""
         for sums in (self._by_field, *self._sums.values()):
             sums.zero_()
 
