@@ -135,7 +135,7 @@ class Observations:
         """Return the entries that are not zero, times the scale [D], which is the same in every call."""
         if self._sparse is None and self.parts:
             first, *others = (part.sparse(scale) for part in self.parts)
-            self._sparse = first.joined(others)
+            self._sparse = first.concatenate(others)
         elif self._sparse is None:
             self._sparse = compress(self.obs.numpy(), np.arange(len(self.obs)), scale)
         return self._sparse

@@ -76,13 +76,13 @@ class PlanCache:
 
     def act(self, decisions: Decisions, decide: Callable[[Decisions], Int64s]) -> Int64s:
         """Return [n] actions: the planned ones, and what `decide` says of decisions for which none is planned."""
-        decisions, actions = self.planned(decisions)
+        decisions, actions = self.look_up(decisions)
         new = actions == NO_ACTION
         if new.any():
             actions[new] = decide(decisions.at(new))
         return actions
 
-    def planned(self, decisions: Decisions) -> tuple[Decisions, Int64s]:
+    def look_up(self, decisions: Decisions) -> tuple[Decisions, Int64s]:
         """Return the decisions in fresh arrays, and [n] the planned actions; NO_ACTION if none is."""
         decisions = decisions.copy()
         rows = zip(decisions.obs, decisions.mask)

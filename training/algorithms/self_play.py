@@ -185,7 +185,7 @@ class SelfPlay(Algorithm):
         arrays: Mapping[str, torch.Tensor],
     ) -> None:  # fmt: skip
         """Take the steps of `descend` as a graph; all tensors stay in place, the minibatch's number included."""
-        number, order, losses = self._replayed
+        number, order, losses = self._replay_memory
         number.zero_()
         order[: len(minibatches)] = minibatches
 
@@ -200,7 +200,7 @@ class SelfPlay(Algorithm):
         check_losses(losses[: len(minibatches)], minibatches, arrays)
 
     @cached_property
-    def _replayed(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def _replay_memory(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """[1] the number of a minibatch, [K, M] the rows of all, and [K] their losses."""
         config = self.config
         most = config.update_epochs * config.num_envs * config.num_steps // config.minibatch_size

@@ -412,7 +412,7 @@ def _export(module: Any, example: tuple[Any, ...], outputs: Outputs) -> Any:
     import onnx
     import torch
 
-    from card_envs.opponents.networks._actors import scripted
+    from card_envs.opponents.networks._actors import script_of
 
     rows, logged = torch.export.Dim("n"), logging.root.manager.disable
     names = ["observation", "action_mask"]
@@ -423,7 +423,7 @@ def _export(module: Any, example: tuple[Any, ...], outputs: Outputs) -> Any:
             logging.disable()
             if any(isinstance(part, torch.jit.ScriptModule) for part in module.modules()):
                 # which only the older exporter translates, and only as a part of another such module
-                module, num_inputs = scripted(module) or (torch.jit.trace(module, example), len(names))  # type: ignore[no-untyped-call]
+                module, num_inputs = script_of(module) or (torch.jit.trace(module, example), len(names))  # type: ignore[no-untyped-call]
                 file: Any = io.BytesIO()
                 names = names[:num_inputs]
                 torch.onnx.export(

@@ -141,7 +141,7 @@ class SearchPolicy(Policy):
         if self.moves == "single":
             results = self.search(decisions, rng)
             return results.chosen, _values(results)
-        decisions, actions = self.plans.planned(decisions)
+        decisions, actions = self.plans.look_up(decisions)
         new = np.flatnonzero(actions == NO_ACTION)
         if not len(new):
             return actions, None
@@ -263,7 +263,7 @@ class SearchPolicy(Policy):
             candidates = arms  # n-tuple networks find the best alone
         steps = self._steps() if self.refine_steps is None else self.refine_steps
         unlimited = Budget(0, 0, Z_THRESHOLD, 0.0, steps, candidates, arms)
-        return unlimited.limited(LONGER * self.worlds)
+        return unlimited.with_max_worlds(LONGER * self.worlds)
 
     def _steps(self) -> int:
         """Return how many steps to refine a world with are worth their time."""

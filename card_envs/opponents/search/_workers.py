@@ -145,7 +145,7 @@ class SearchWorkers:
                 pace.playout_seconds = (now - start) / max(1, int(stats.worlds.sum()))
                 spent = max(now - start, SHORTEST) / seconds
                 going = going and spent < 1
-                budget = budget.limited(min(max_worlds, int(arms.progress[0].worlds / spent)))
+                budget = budget.with_max_worlds(min(max_worlds, int(arms.progress[0].worlds / spent)))
         self._write_result(i, arms, stats, budget.z_threshold, results)
         return moves
 
