@@ -65,11 +65,15 @@ BUILT = Path(__file__).parents[1] / "js" / "built"
 ONLY = "CARD_ENVS_TEST_GAME"  # the package of the only game to test; processes that tests start see it as well
 
 # Their tests share what takes long to make: a server, a trained network, a library, a copy of the checkout.
-SHARING = {f"tests/test_{name}.py" for name in ("clients", "documents", "library", "page", "scaffold")}
+SHARING = {f"tests/test_{name}.py" for name in ("documents", "library", "scaffold")} | {
+    "tests/frontends/page/test_page.py",
+    "tests/frontends/serve/test_clients.py",
+}
 # Besides the games', those that take longest.
 LONG = (
     "tests/training/",
-    *(f"tests/test_{name}.py" for name in ("console", "documents", "library", "scaffold", "serve_guard")),
+    "tests/frontends/serve/test_guard.py",
+    *(f"tests/test_{name}.py" for name in ("console", "documents", "library", "scaffold")),
 )
 
 

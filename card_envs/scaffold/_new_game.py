@@ -83,7 +83,7 @@ After `pip install --editable .`, `python -m card_envs` (`games`, `play`, `compa
 The tests of every game, in a checkout of card_envs: `pytest {shared} --game {name}`.
 """
 
-SHARED_TESTS = " ".join(f"tests/test_{name}.py" for name in SHARED)
+SHARED_TESTS = " ".join(SHARED)
 
 
 class NewGame(NamedTuple):

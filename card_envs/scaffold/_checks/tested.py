@@ -20,8 +20,18 @@ from card_envs.game import Game
 from card_envs.scaffold._checks.findings import Finding
 from card_envs.system.processes import PARENT
 
-# Shared tests that also run for games of other packages, in this order.
-SHARED = ("contract", "worlds", "layout", "referee", "engine", "environments", "vector", "records", "compare")
+# Tests of all games that run for one of another package, in their order.
+SHARED = (
+    "tests/test_contract.py",
+    "tests/test_worlds.py",
+    "tests/test_layout.py",
+    "tests/test_referee.py",
+    "tests/test_engine.py",
+    "tests/test_environments.py",
+    "tests/test_vector.py",
+    "tests/test_records.py",
+    "tests/compare/test_compare.py",
+)
 MOST_FAILURES = 5  # of a group
 MOST_SECONDS = 180.0  # for one test, with what it compiles
 SEARCHES_COMPILE = 4  # times as long, where tests of what is built on the rules run
@@ -49,7 +59,7 @@ def groups(game: Game, folder: Path, root: Path) -> dict[str, list[str]]:
         done = [argument for arguments in first.values() for argument in arguments if argument.endswith(".py")]
         rest = [*(f"--ignore={root / part}" for part in (*done, game_tests)), "tests"]
     else:
-        rest = ["--game", game.package, *(f"tests/test_{name}.py" for name in SHARED[4:])]
+        rest = ["--game", game.package, *SHARED[4:]]
     return parts | {"what is built on the rules": ["-k", game.name, *rest]}
 
 
