@@ -570,8 +570,8 @@ def serve(
         return
     names = command.names_of(host, host_name or [])  # before anything is bound or loaded
     listeners = command.listen(host, port)
-    seats = command.make_seats(folder or Path("tables"), game or [], opponent or [], limits, allow_deals)
-    command.serve_http(seats, listeners, names, origin or [], root_path, say)
+    service = command.make_service(folder or Path("tables"), game or [], opponent or [], limits, allow_deals)
+    command.serve_http(service, listeners, names, origin or [], root_path, say)
 
 
 @app.command()

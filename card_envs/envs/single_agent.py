@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, Literal
 
 import gymnasium
@@ -23,7 +24,7 @@ from card_envs.opponents.policy import Policy, PolicyLike, as_policy
 from card_envs.opponents.pool import OpponentPool
 
 Info = dict[str, Any]
-ILLEGAL = "illegal"  # key of `info`: whether an illegal action ended the episode
+ILLEGAL = "illegal"  # reason of an episode that an illegal action ended, and the key of `info` that says so
 Opponents = str | PolicyLike | OpponentPool | Sequence[str | PolicyLike | OpponentPool]
 LearnersSeat = int | Literal["random"]
 
@@ -135,7 +136,7 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
             self._env.reset(int(random.integers(1 << 64 if self._unseeded else 1 << 63, dtype=np.uint64)), options)
             self._others.begin(random)
             self._begun = True
-            self._others.play(self._env)
+            self._play()
             if not self._over or (options and "deal" in options):
                 break
         if self.render_mode == "human":
@@ -154,11 +155,21 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
         self._check_reset()
         if self._over:
             raise gymnasium.error.ResetNeeded(f"{self.game.name}: the episode is over: call reset()")
-        reward = self._others.play(self._env, action)
+        reward = self._play(action)
         if self.render_mode == "human":
             self.render()
         obs, info = self._look()
+        if self._over:
+            self._others.report(None if info[ILLEGAL] else self._env.outcome()["scores"])
         return obs, reward, self._over, False, info
+
+    def _play(self, *actions: int | np.integer[Any]) -> float:
+        """Play this seat's actions, then the others' up to its turn; return what it was paid."""
+        paid = 0.0
+        for action in chain(actions, self._others.moves(self._env.episode)):
+            self._env.step(action)
+            paid += self._env.rewards[self._agent]
+        return paid
 
     def _check_reset(self) -> None:
         if not self._begun:
@@ -173,9 +184,10 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
         return self._env.possible_agents[self.seat]
 
     def _look(self) -> tuple[Observation, Info]:
+        illegal = self._over and self._env.outcome()["reason"] == ILLEGAL
         info: Info = {
             "action_mask": self._env.infos[self._agent]["action_mask"].copy(),
-            ILLEGAL: np.int8(self._env._illegal),  # a bool would be an object in Gymnasium's vector environments
+            ILLEGAL: np.int8(illegal),  # a bool would be an object in Gymnasium's vector environments
         }
         return self._env.observe(self._agent), info
 

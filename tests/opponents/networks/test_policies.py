@@ -358,7 +358,7 @@ def test_tables_of_a_server_remember_their_plans(game: Game, tmp_path: Path) -> 
     """An opponent there plays what it plays elsewhere, with one search a plan."""
     pytest.importorskip("fastapi", reason="the extra serve is not installed")
     from card_envs.frontends.serve._asking import choose
-    from card_envs.frontends.serve._command import make_seats
+    from card_envs.frontends.serve._command import make_service
     from card_envs.frontends.serve._limits import Limits
     from card_envs.play.sitting import Sitting
     from tests.frontends.serving import ask
@@ -368,7 +368,7 @@ def test_tables_of_a_server_remember_their_plans(game: Game, tmp_path: Path) -> 
     name = "search:64,moves=turn"
 
     async def played() -> None:
-        seats = make_seats(tmp_path / "tables", [game.name], [], Limits(), True)
+        seats = make_service(tmp_path / "tables", [game.name], [], Limits(), True)
         players = [None, *[name] * (game.rules.NUM_SEATS - 1)]
         made = await ask(seats, "table", game=game.name, players=players, seed=4, options=short_options(game))
         token = next(seat["token"] for seat in made["seats"] if seat["token"])
@@ -377,7 +377,7 @@ def test_tables_of_a_server_remember_their_plans(game: Game, tmp_path: Path) -> 
             if seen["your_turn"]:
                 await ask(seats, "move", token=token, move=seen["view"]["legal"][0], turn=seen["turn"], wait=20.0)
         table, _ = seats.tables.find(token)
-        moves, key, own = table.sitting.moves, table.header.key, table.opponents[name].policy
+        moves, key, own = table.course.moves, table.header.key, table.opponents[name].policy
         seats.stop()
         again = Sitting.dealt(game, short_options(game), 4)
         fresh = load_opponent(name, game).within(2.0)
