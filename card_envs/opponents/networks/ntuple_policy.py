@@ -21,14 +21,7 @@ from card_envs.opponents.networks._ntuples import (
 )
 from card_envs.opponents.networks._sparse import SparseRows
 from card_envs.opponents.networks.afterstates import Afterstates
-from card_envs.opponents.networks.policies import (
-    ILLEGAL,
-    Architecture,
-    Inputs,
-    TrainedPolicy,
-    Weights,
-    afterstates_in,
-)
+from card_envs.opponents.networks.policies import ILLEGAL, Architecture, Inputs, TrainedPolicy, Weights, afterstates_in
 from card_envs.opponents.policy import Decisions
 
 MAX_POSITIONS, MOST_POSITIONS = 2048, 1 << 16  # evaluated per decision: by default, and at most

@@ -30,13 +30,7 @@ from card_envs.opponents.networks._afterstate_network import (
     new_scorer,
     score_macros,
 )
-from card_envs.opponents.networks._ntuples import (
-    NTupleNetwork,
-    ntuple_moves,
-    planner_of,
-    worth_at,
-    write_best_macros,
-)
+from card_envs.opponents.networks._ntuples import NTupleNetwork, ntuple_moves, planner_of, worth_at, write_best_macros
 from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
 from card_envs.opponents.networks.policies import AfterstatePolicy, LookaheadPolicy
 from card_envs.opponents.policy import Policy
