@@ -169,7 +169,7 @@ class ActorNetwork(nn.Module):
         reads_moves: it reads `Inputs.after`.
         lookahead: it reads there what `greedy` makes of moves; all networks at a table must read alike.
         shows_baseline: it is shown there which move is `greedy`'s.
-        replayable: on a GPU, its launches depend on nothing but the number of decisions: see `training.graphs`.
+        replayable: whether its launches on a GPU depend on the number of decisions alone: see `training.graphs`.
         bf16: multiply in 16 bits where that is faster.
     """
 
