@@ -820,11 +820,11 @@ def build(
     from card_envs.build import BuildError, build_api, build_libraries
     from card_envs.compare.waiting import waiting
     from card_envs.compiling._library import FOLDER
-    from card_envs.compiling.loops import game_of
+    from card_envs.compiling.loops import game_of_package
 
     if opponent and not api:
         raise ValueError("--opponent: only with --api; libraries for Python have all opponents")
-    chosen = list(dict.fromkeys(game_of(package_of(name)) for name in game_names or GAMES))
+    chosen = list(dict.fromkeys(game_of_package(package_of(name)) for name in game_names or GAMES))
     with waiting(console) as progress:
         task = progress.add_task("")
 

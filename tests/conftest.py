@@ -34,7 +34,7 @@ from typer.testing import CliRunner
 
 from card_envs.__main__ import app
 from card_envs.compiling import specialize
-from card_envs.compiling._cache import LastingCache, private_folder
+from card_envs.compiling._cache import CheckedCache, private_folder
 from card_envs.engine import kernels
 from card_envs.engine.batch import BatchEnv
 from card_envs.engine.rng import table_keys
@@ -115,7 +115,7 @@ def compile_one_at_a_time() -> None:
     whole = Dispatcher.compile
 
     def compile_or_wait(self: Any, signature: Any) -> Any:
-        if not isinstance(self._cache, LastingCache):
+        if not isinstance(self._cache, CheckedCache):
             return whole(self, signature)
         # The compiler's lock first, as threads take it as well: else two of them could wait for each other.
         with global_compiler_lock, alone_with(str(self._cache._cache_file._index_path)):

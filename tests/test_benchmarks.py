@@ -22,7 +22,7 @@ from benchmarks.__main__ import (
     OBS_SIZE,
     OPEN_SPIEL,
     TrickGame,
-    compiled,
+    compile_game,
     open_spiel_moves,
     our_steps,
     turns_of,
@@ -37,7 +37,7 @@ needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is
 
 @needs_compiler
 def test_the_c_game_is_a_trick_game(tmp_path: Path) -> None:
-    game = TrickGame(compiled(tmp_path), 64, seed=3)
+    game = TrickGame(compile_game(tmp_path), 64, seed=3)
     ended, rows = 0, np.arange(64)
     for _ in range(600):
         bidding = game.mask[:, 54:].any(axis=1)
@@ -123,11 +123,11 @@ def test_pgx_plays_on_the_cpu() -> None:
 def test_methods_learn(method: str, needs: str) -> None:
     for needed in ("torch", needs):
         pytest.importorskip(needed)
-    from benchmarks.training import METHODS, Budget, measured, options_of
+    from benchmarks.training import METHODS, TimeBudget, measure, options_of
 
     game = get_game("back_alley")
-    decisions, policy = next(METHODS[method](game, options_of(game), 0, Budget(0.01)))
-    assert decisions > 0 and 0 <= measured(game, policy(), 4)["greedy"]["won"]["mean"] <= 1
+    decisions, policy = next(METHODS[method](game, options_of(game), 0, TimeBudget(0.01)))
+    assert decisions > 0 and 0 <= measure(game, policy(), 4)["greedy"]["won"]["mean"] <= 1
 
 
 def test_learning_curves_count_only_learning(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,7 +146,7 @@ def test_learning_curves_count_only_learning(monkeypatch: pytest.MonkeyPatch) ->
         now[0] += 1000
         return {"seen": policy}
 
-    budget = baselines.Budget(1.0)
+    budget = baselines.TimeBudget(1.0)
     points = baselines.curve(learning(), budget, measure)
     assert [(point["decisions"], point["after"]) for point in points] == [
         (20_000, [0.1]), (40_000, [0.3, 30_000]), (100_000, [100_000]), (120_000, [1.0]),

@@ -28,13 +28,13 @@ from card_envs.opponents.networks.afterstates import (
 if TYPE_CHECKING:  # it needs CUDA
     from card_envs.engine.gpu import GpuBatchEnv
 
-AT_ONCE = 1 << 17  # moves whose rows are written by one launch, each with a State
+ROWS_PER_LAUNCH = 1 << 17  # each with a State
 OF_THE_GAME = ("scale", "all_see_alike")  # in a workspace: the same for all threads
-AGREED_AT_ONCE = 1 << 14  # likewise of moves that reveal a card, each with a workspace of some 10 KB
+AGREED_PER_LAUNCH = 1 << 14  # rows of moves that reveal a card, each with a workspace of some 10 KB
 
 
 def workspace_of_thread(workspaces: AfterstateWorkspace, r: int) -> AfterstateWorkspace:
-    """Return the workspace of thread r; but for what is of the game, all have one more dimension in front."""
+    """Return the workspace of thread r; all arrays but `scale` have one more dimension in front."""
     return AfterstateWorkspace(
         scale=workspaces.scale,
         all_see_alike=workspaces.all_see_alike,
@@ -120,21 +120,21 @@ class AfterWriter:
     """Writes rows of decisions at tables on a GPU, for which it waits.
 
     Attributes:
-        width: of a row.
+        width: bytes of a row.
     """
 
     def __init__(self, game: Game, tables: GpuBatchEnv, most: int) -> None:
-        """Prepare to write `most` rows at once at most."""
+        """Allocate workspaces; `most` is the most rows written at once."""
         from card_envs.engine.gpu import kernel_array
 
         self.game, self.tables = game, tables
         self.width = row_size(total(move_fields(game.rules)))
         self._array = kernel_array
-        self._num_workspaces = min(AGREED_AT_ONCE, most)
+        self._num_workspaces = min(AGREED_PER_LAUNCH, most)
         self._workspaces = self._new_workspaces()
 
-    def kept(self, states: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """Return [n, A] int8, not zero for each move that has a row: see `AheadWriter.kept`."""
+    def mark_moves(self, states: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Return [n, A] int8, not zero for each move that has a row: see `AheadWriter.mark_moves`."""
         return mask.contiguous()
 
     def write(
@@ -144,8 +144,8 @@ class AfterWriter:
         tables, rules, array = self.tables, self.game.rules, self._array
         sizes = rules.OBS_SIZE, rules.NUM_ACTIONS
         reveal = torch.empty(len(pairs), dtype=torch.int8, device=rows.device)
-        played = states.new_empty((min(len(pairs), AT_ONCE), states.shape[1]))
-        for part, into, marks in zip(*(torch.split(tensor, AT_ONCE) for tensor in (pairs, rows, reveal))):
+        played = states.new_empty((min(len(pairs), ROWS_PER_LAUNCH), states.shape[1]))
+        for part, into, marks in zip(*(torch.split(tensor, ROWS_PER_LAUNCH) for tensor in (pairs, rows, reveal))):
             tables.run(write_after, len(part), states, part, sizes, played, into, marks)
         agreed = specialize(write_agreed, self.game, target="cuda")
         decisions = array(states.flatten(), rules.STATE), array(pairs), sizes
@@ -158,11 +158,11 @@ class AfterWriter:
         """Return workspaces for as many threads as a launch may have."""
         workspace = new_afterstate_workspace(self.game)
 
-        def stacked(array: NDArray[Any]) -> Any:
+        def stack(array: NDArray[Any]) -> Any:
             memory = torch.zeros((self._num_workspaces, array.nbytes), dtype=torch.uint8, device=self.tables.device)
             self._memory.append(memory)
             return self._array(memory, array.dtype)
 
         self._memory = [torch.from_numpy(workspace.scale).to(self.tables.device)]
-        of_threads = {name: stacked(array) for name, array in workspace._asdict().items() if name not in OF_THE_GAME}
+        of_threads = {name: stack(array) for name, array in workspace._asdict().items() if name not in OF_THE_GAME}
         return workspace._replace(scale=self._array(self._memory[0]), **of_threads)

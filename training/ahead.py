@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from card_envs.engine.buffers import row_size
 from card_envs.engine.dealing import copy_state, draw_world
 from card_envs.engine.sums import Floats
-from card_envs.game import Game, Int8s, Int64s, Rules, UInt64s, bounds, observe, reveals, total
+from card_envs.game import GREEDY, Game, Int8s, Int64s, Rules, UInt64s, bounds, observe, reveals, total
 from card_envs.opponents.macros import observation_hash
 from card_envs.opponents.networks.afterstates import (
     CHANCE_AHEAD,
@@ -28,7 +28,6 @@ from card_envs.opponents.networks.afterstates import (
     NOT_MERGED,
     NUM_AHEAD,
     NUM_FLAGS,
-    PLAYER,
     follow_seen,
     merge_moves,
     move_fields,
@@ -39,11 +38,11 @@ from card_envs.opponents.networks.afterstates import (
 if TYPE_CHECKING:  # it needs CUDA
     from card_envs.engine.gpu import GpuBatchEnv
 
-FOLLOWED_AT_ONCE = 1 << 17  # moves, each with a State and an observation
-ROWS_AT_ONCE = 1 << 16  # likewise, but for each of the worlds
+MOVES_PER_LAUNCH = 1 << 17  # moves, each with a State and an observation
+ROWS_PER_LAUNCH = 1 << 16  # likewise, but for each of the worlds
 REVEALS = 8  # a flag of a move beside KEPT, MOVES_AGAIN and ENDS_DEAL
 NOWHERE, TO_ITS_END, AHEAD = range(3)  # how far a move is followed: it is the only one, it ends the deal, or neither
-IN_ALL = 1 + NUM_AHEAD  # States of a decision: as it is, then its worlds
+STATES_PER_DECISION = 1 + NUM_AHEAD  # States of a decision: as it is, then its worlds
 
 
 def wide_entries(rules: Rules) -> Int64s:
@@ -72,7 +71,7 @@ class FollowWorkspace(NamedTuple):
         played: [K] States.
         seen: [K, at least obs_size] observations, padded for hashes.
         obs_size: size of an observation.
-        all_see_alike: of the game.
+        all_see_alike: the game's.
     """
 
     played: Any
@@ -113,20 +112,20 @@ def draw_ahead(
 
     Args:
         first, last: which of the decisions.
-        states: of tables.
+        states: the tables' States.
         decisions: [n, 2] numbers of States, and how many afterstates there are: a single one needs no worlds.
         obs_size: size of an observation.
         before: [n, D] written, the observation, from whose hash the worlds are drawn; padded.
         keys: [n] workspace.
-        worlds: [n * IN_ALL] written: of each decision, its State and NUM_AHEAD worlds.
+        worlds: [n * STATES_PER_DECISION] written: of each decision, its State and NUM_AHEAD worlds.
     """
     for n in range(first, last):
-        i, own = decisions[n, 0], n * IN_ALL
+        i, start = decisions[n, 0], n * STATES_PER_DECISION
         seat = states[i].seat
-        copy_state(states, i, worlds, own)
+        copy_state(states, i, worlds, start)
         observe(states[i], seat, before[n, :obs_size])
         keys[n] = observation_hash(before[n])
-        for world in range(own + 1, own + IN_ALL if decisions[n, 1] > 1 else own + 1):
+        for world in range(start + 1, start + STATES_PER_DECISION if decisions[n, 1] > 1 else start + 1):
             copy_state(worlds, world - 1, worlds, world)
             draw_world(worlds[world], seat, keys[n : n + 1])
 
@@ -141,9 +140,9 @@ def look_ahead(
     """
     for t in range(first, last):
         r, world = t // NUM_AHEAD, t % NUM_AHEAD
-        own, action, far = moves[r, 0] * IN_ALL, moves[r, 1], moves[r, 2]
-        seat = worlds[own].seat
-        copy_state(worlds, own + 1 + world if far == AHEAD else own, played, t)
+        start, action, far = moves[r, 0] * STATES_PER_DECISION, moves[r, 1], moves[r, 2]
+        seat = worlds[start].seat
+        copy_state(worlds, start + 1 + world if far == AHEAD else start, played, t)
         cards = CHANCE_AHEAD if far == AHEAD else 0
         most = MAX_AHEAD if far == AHEAD else 1 + MAX_FOLLOWED if far == TO_ITS_END else 0
         play_ahead(played[t], action, seat, all_see_alike, cards, most)
@@ -154,18 +153,18 @@ class AheadWriter:
     """Writes rows of decisions at tables on a GPU, for which it waits.
 
     Attributes:
-        width: of a row.
+        width: bytes of a row.
     """
 
     def __init__(self, game: Game, tables: GpuBatchEnv) -> None:
-        """Prepare to write."""
+        """Find the columns of a game's rows."""
         rules = game.rules
         self.game, self.tables = game, tables
         self._wide = torch.from_numpy(wide_entries(rules)).to(tables.device)
         self._size = total(move_fields(rules))
         self.width = row_size(self._size + len(self._wide))
 
-    def kept(self, states: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    def mark_moves(self, states: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Return [n, A] int8, not zero for each move that has a row: KEPT with further flags.
 
         Args:
@@ -177,11 +176,11 @@ class AheadWriter:
         kept = torch.zeros_like(mask, memory_format=torch.contiguous_format)
         followed, reached = torch.zeros((2, *mask.shape), dtype=torch.int64, device=mask.device).view(torch.uint64)
         pairs = mask.nonzero().contiguous()
-        number = min(len(pairs), FOLLOWED_AT_ONCE)
+        number = min(len(pairs), MOVES_PER_LAUNCH)
         played, seen = states.new_empty((number, states.shape[1])), self._observations(number)
         workspace = FollowWorkspace(played, seen, rules.OBS_SIZE, self.game.all_see_alike)
-        for part in torch.split(pairs, FOLLOWED_AT_ONCE):
-            tables.run(follow_pairs, len(part), states, part, workspace, followed, kept, bot=PLAYER)
+        for part in torch.split(pairs, MOVES_PER_LAUNCH):
+            tables.run(follow_pairs, len(part), states, part, workspace, followed, kept, bot=GREEDY)
         tables.run(merge_followed, len(mask), baseline, followed, reached, kept)
         return kept
 
@@ -190,31 +189,31 @@ class AheadWriter:
     ) -> None:
         """Write the rows [R, width] int8 of pairs [R, 2], which are the places of what is `kept`."""
         numbers = (kept != 0).sum(dim=1)
-        for some, into in zip(torch.split(pairs, ROWS_AT_ONCE), torch.split(rows, ROWS_AT_ONCE)):
-            decision, action = some.unbind(1)
-            decisions, own = torch.unique_consecutive(decision, return_inverse=True)
-            before, worlds = self._drawn(states, torch.stack([decisions, numbers[decisions]], dim=1))
+        for part, into in zip(torch.split(pairs, ROWS_PER_LAUNCH), torch.split(rows, ROWS_PER_LAUNCH)):
+            decision, action = part.unbind(1)
+            decisions, place = torch.unique_consecutive(decision, return_inverse=True)
+            before, worlds = self._draw(states, torch.stack([decisions, numbers[decisions]], dim=1))
             marks = kept[decision, action]
             far = torch.where(numbers[decision] > 1, AHEAD, NOWHERE).masked_fill(marks & ENDS_DEAL != 0, TO_ITS_END)
-            sums = self._summed(worlds, torch.stack([own, action, far], dim=1))
-            same = (sums == NUM_AHEAD * before.short()[own]).all(dim=1)
+            sums = self._sum_ahead(worlds, torch.stack([place, action, far], dim=1))
+            same = (sums == NUM_AHEAD * before.short()[place]).all(dim=1)
             self._finish(sums, same, marks, action, action == baseline[decision], into)
 
-    def _drawn(self, states: torch.Tensor, decisions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _draw(self, states: torch.Tensor, decisions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return observations [n, D] and worlds of decisions: see `draw_ahead`."""
         number, size = len(decisions), self.game.rules.OBS_SIZE
         before = self._observations(number)
         keys = torch.zeros(number, dtype=torch.uint64, device=states.device)
-        worlds = states.new_empty((number * IN_ALL, states.shape[1]))
+        worlds = states.new_empty((number * STATES_PER_DECISION, states.shape[1]))
         self.tables.run(draw_ahead, number, states, decisions, size, before, keys, worlds)
         return before[:, :size], worlds
 
-    def _summed(self, worlds: torch.Tensor, moves: torch.Tensor) -> torch.Tensor:
+    def _sum_ahead(self, worlds: torch.Tensor, moves: torch.Tensor) -> torch.Tensor:
         """Return [R, D] int16, sums of what is seen after moves over the worlds: see `look_ahead`."""
         number, size = len(moves), self.game.rules.OBS_SIZE
         played = worlds.new_empty((number * NUM_AHEAD, worlds.shape[1]))
         seen = torch.empty((number * NUM_AHEAD, size), dtype=torch.int8, device=worlds.device)
-        self.tables.run(look_ahead, len(played), worlds, moves, played, seen, self.game.all_see_alike, bot=PLAYER)
+        self.tables.run(look_ahead, len(played), worlds, moves, played, seen, self.game.all_see_alike, bot=GREEDY)
         sums = seen.new_zeros((number, size), dtype=torch.int16)
         for world in seen.view(number, NUM_AHEAD, size).unbind(1):
             sums += world
@@ -232,9 +231,9 @@ class AheadWriter:
         rows.zero_()
         rows[:, :start] = sums
         rows[:, self._size : self._size + len(self._wide)] = wide - NUM_AHEAD * means
-        shown = marks & MOVES_AGAIN != 0, marks & ENDS_DEAL != 0, is_baseline
-        rows[:, flags : self._size] = torch.stack(shown, dim=1)
-        changes = torch.stack([*shown, ~same]).any(dim=0)  # no row is without
+        known = marks & MOVES_AGAIN != 0, marks & ENDS_DEAL != 0, is_baseline
+        rows[:, flags : self._size] = torch.stack(known, dim=1)
+        changes = torch.stack([*known, ~same]).any(dim=0)  # no row is without
         rows.scatter_(1, start + action[:, None], ((marks & REVEALS != 0) | ~changes)[:, None].to(torch.int8))
 
     def _observations(self, number: int) -> torch.Tensor:

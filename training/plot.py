@@ -20,7 +20,7 @@ PANELS: list[tuple[str, dict[str, str], str]] = [
     ("Error of the critic", {"value_error": ""}, "points, root mean square"),
 ]
 MEASURED = ("win_share", "margin")  # measured now and then; all else comes from every update and is smoothed
-FEW = 30  # points that are marked: one alone would not be seen
+MARKED_BELOW = 30  # points: fewer are marked, as one alone would not be seen
 SMOOTHING = 0.02  # share of a run over which figures of every update are averaged
 
 
@@ -51,9 +51,8 @@ def draw(runs: list[Path], out: Path, hours: bool = False) -> None:
                 values = [value for _, value in points]
                 y = values if name.startswith(MEASURED) else _smooth(values)
                 text = " ".join(part for part in (run if len(logs) > 1 else "", words) if part)
-                axis.plot(
-                    x, y, style, color=f"C{color}", label=text, linewidth=1.6, marker="." if len(x) < FEW else None
-                )
+                marker = "." if len(x) < MARKED_BELOW else None
+                axis.plot(x, y, style, color=f"C{color}", label=text, linewidth=1.6, marker=marker)
                 if name.startswith(MEASURED):
                     _draw_measured(axis, f"C{color}", x, [entry for entry, _ in points], name, style == "-")
         axis.set_title(title, loc="left", fontweight="bold")
@@ -76,13 +75,13 @@ def _draw_measured(
 
     `explain`: put the notes into the legend.
     """
-    bounds = [(at, entry.get(f"{name}_low"), entry.get(f"{name}_high")) for at, entry in zip(x, entries)]
+    bounds = [(place, entry.get(f"{name}_low"), entry.get(f"{name}_high")) for place, entry in zip(x, entries)]
     if known := [bound for bound in bounds if None not in bound]:
         axis.fill_between(*zip(*known), color=color, alpha=0.12, linewidth=0)
-    for at, entry in zip(x, entries):
+    for place, entry in zip(x, entries):
         if note := entry.get("note"):
             label = note if explain else None
-            axis.plot([at], [entry[name]], "o", color=color, markerfacecolor="white", markersize=8, label=label)
+            axis.plot([place], [entry[name]], "o", color=color, markerfacecolor="white", markersize=8, label=label)
 
 
 def _labels(runs: list[Path]) -> dict[str, Path]:

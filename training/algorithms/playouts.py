@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 from card_envs.engine.buffers import row_size
 from card_envs.engine.dealing import copy_state
 from card_envs.engine.kernels import bot_actions
-from card_envs.game import Game, Int8s, Int64s, State, legal, observe, play, score_margin
+from card_envs.game import GREEDY, Game, Int8s, Int64s, State, legal, observe, play, score_margin
 
-from ..moves import DeviceRecorder, HostRecorder, taken
+from ..moves import DeviceRecorder, HostRecorder, take
 from ..networks import ActorNetwork, Inputs, Observations
 from ..rollout import Backend, draw_by_noise, reading_of
 from ..tables import TensorTables
-from .labels import BASELINE
 
 FORKS = {"cpu": 1024, "cuda": 1 << 16}  # tables that the learner plays at together
 
@@ -90,10 +89,10 @@ class LearnerPlayouts:
     ) -> torch.Tensor:
         self._generator.manual_seed(int(rng.integers(1 << 63)))
         parts = torch.split(pairs, self.at_once)
-        found = [self._finished(tables, states, part.contiguous()) for part in parts if len(part)]
-        return torch.cat(found) if found else torch.zeros(0, dtype=torch.float64, device=pairs.device)
+        margins = [self._finish(tables, states, part.contiguous()) for part in parts if len(part)]
+        return torch.cat(margins) if margins else torch.zeros(0, dtype=torch.float64, device=pairs.device)
 
-    def _finished(self, tables: TensorTables, states: torch.Tensor, pairs: torch.Tensor) -> torch.Tensor:
+    def _finish(self, tables: TensorTables, states: torch.Tensor, pairs: torch.Tensor) -> torch.Tensor:
         """Return the margins [R] of so few pairs that all their forks are played at together."""
         rules, number = self.game.rules, len(pairs)
         sizes = rules.OBS_SIZE, rules.NUM_ACTIONS
@@ -107,16 +106,16 @@ class LearnerPlayouts:
             over, going = (running == 0).nonzero()[:, 0], running.nonzero()[:, 0]
             if len(over):
                 ended[numbers[over]] = forks[over]
-                forks, rows, numbers = taken(forks, going), taken(rows, going), numbers[going]
+                forks, rows, numbers = take(forks, going), take(rows, going), numbers[going]
             if not len(going):
                 break
             running = torch.zeros(len(going), dtype=torch.int8, device=states.device)
-            tables.run(step_forks, len(going), forks, self._drawn(tables, forks, rows), rows, sizes, running)
+            tables.run(step_forks, len(going), forks, self._draw_moves(tables, forks, rows), rows, sizes, running)
         results = torch.zeros(number, dtype=torch.float64, device=states.device)
         tables.run(write_margins, number, states, pairs, ended, results)
         return results
 
-    def _drawn(self, tables: TensorTables, forks: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    def _draw_moves(self, tables: TensorTables, forks: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
         """Return [n] the network's moves at forks, of which `rows` hold observation and mask."""
         start, size = self.game.rules.OBS_SIZE, self.game.rules.OBS_SIZE + self.game.rules.NUM_ACTIONS
         mask, after = rows[:, start:size], None
@@ -124,7 +123,7 @@ class LearnerPlayouts:
             if self._recorder is None or self._recorder.tables is not tables:
                 self._recorder = self.backend.recorder(self.game, self.reading, 1, tables)
             baseline = torch.zeros(len(forks), dtype=torch.int64, device=forks.device)
-            tables.run(bot_actions, len(forks), forks, baseline, bot=BASELINE)
+            tables.run(bot_actions, len(forks), forks, baseline, bot=GREEDY)
             after = self._recorder.moves_at(forks, baseline, mask)
         inputs = Inputs(Observations(rows, self.backend.dense, size=size), after)
         logits = self.actor.logits(inputs, torch.arange(len(forks), device=forks.device))

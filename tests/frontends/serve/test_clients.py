@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.serving import ENVIRONMENT, ROOT, Server
+from benchmarks.serving import ENVIRONMENT, ROOT, ServerProcess
 from card_envs.games import GAMES
 from tests.conftest import program, short_options
 
@@ -25,14 +25,14 @@ NAMES = list(GAMES)[:3]
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    server = Server(tmp_path_factory.mktemp("served") / "tables")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    server = ServerProcess(tmp_path_factory.mktemp("served") / "tables")
     yield server
     server.stop()
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_javascript_client_plays_a_whole_game(name: str, server: Server) -> None:
+def test_the_javascript_client_plays_a_whole_game(name: str, server: ServerProcess) -> None:
     node = program("node")
     options = json.dumps(short_options(GAMES[name]))
     command = [node, "examples/client.mjs", name, "trivial", server.address, options]
@@ -57,7 +57,7 @@ def test_the_clients_are_short() -> None:
 def test_the_server_ends_while_somebody_watches(tmp_path: Path) -> None:
     """Open streams and waiting requests end; the table is there again afterwards."""
     game = NAMES[0]
-    server = Server(tmp_path / "tables", "--game", game)
+    server = ServerProcess(tmp_path / "tables", "--game", game)
     seats = server.ask("/v1/games")["games"][0]["seats"]
     link = server.ask("/v1/tables", {"game": game, "players": [None] * seats})["seats"][0]["link"]
     before = server.ask(link)
@@ -65,12 +65,12 @@ def test_the_server_ends_while_somebody_watches(tmp_path: Path) -> None:
         assert stream.readline() == b"event: position\n"
         server.stop()
         assert stream.read().count(b"event: ") == 0
-    again = Server(tmp_path / "tables", "--game", game)
+    again = ServerProcess(tmp_path / "tables", "--game", game)
     assert again.ask(link) == before
     again.stop()
 
 
-def test_the_server_does_what_its_openapi_says(server: Server, tmp_path: Path) -> None:
+def test_the_server_does_what_its_openapi_says(server: ServerProcess, tmp_path: Path) -> None:
     """Fuzzed by schemathesis at a table where nobody can end the game; more with CARD_ENVS_FUZZ=1000.
 
     What is left out: that every body which fits the schema is accepted. Whether a view or a move makes sense is the

@@ -21,7 +21,7 @@ from card_envs.opponents.networks.afterstates import (
     NUM_AHEAD,
     Afterstates,
     afterstates,
-    joined,
+    concatenate,
     move_fields,
     move_scale,
 )
@@ -297,10 +297,10 @@ def test_some_tables_are_rows_of_all(game: Game, lookahead: bool) -> None:
     everything = afterstates(game, states, np.arange(40), lookahead=lookahead)
     rows = dense(game, everything)
     parts = [afterstates(game, states, np.array([table]), lookahead=lookahead) for table in tables]
-    for found in (afterstates(game, states, tables, lookahead=lookahead), joined(parts)):
+    for found in (afterstates(game, states, tables, lookahead=lookahead), concatenate(parts)):
         expected = [rows[everything.first[table] : everything.first[table + 1]] for table in tables]
         np.testing.assert_array_equal(dense(game, found), np.concatenate(expected))
-    assert len(joined([]).action) == len(afterstates(game, states, np.zeros(0, np.int64)).action) == 0
+    assert len(concatenate([]).action) == len(afterstates(game, states, np.zeros(0, np.int64)).action) == 0
 
 
 def test_parts_do_not_show(game: Game) -> None:

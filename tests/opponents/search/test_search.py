@@ -470,7 +470,7 @@ def test_who_plays_on_is_asked_about_choices_of_its_own_side(game: Game) -> None
         states, side = np.array([state], game.rules.STATE), game.sides[state["seat"]]
         arms = np.flatnonzero(decisions_at(game, states).mask[0])
         worlds = np.repeat(states, len(arms))
-        results, moves = rollouts.played_out(worlds, arms, single)
+        results, moves = rollouts.play_out(worlds, arms, single)
         assert all(game.sides[seat] == side and actions > 1 for seat, actions in asked)
         assert (worlds == states).all() and len(results) == len(arms) and moves >= len(arms)
         number += len(asked)
