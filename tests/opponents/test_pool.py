@@ -114,7 +114,7 @@ def test_recent_episodes_count_more() -> None:
 
 def test_ratings_are_elos() -> None:
     pool = pool_of(1)
-    pool.report("snapshot-1", np.True_)
+    pool.report("snapshot-1", True)
     assert pool.rating == 1008 and pool.figures()[0].rating == 992
     pool.report("snapshot-1", 0.0)
     expected = 1 / (1 + 10 ** (-16 / 400))
