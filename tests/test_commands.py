@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from rich.console import Console
+from rich.progress import Progress
 from typer.testing import CliRunner
 
 from card_envs import bench
@@ -96,7 +97,7 @@ def test_slow_players_are_watched_within_a_part() -> None:
 
 
 def test_time_left_follows_from_the_share_that_is_done() -> None:
-    with waiting.waiting(Console(file=io.StringIO())) as progress:
+    with Progress(console=Console(file=io.StringIO())) as progress:
         bar = progress.add_task("", total=100)
         task = progress.tasks[bar]
         column = waiting.TimeLeft()

@@ -29,6 +29,7 @@ from card_envs.compare._tables import Asker, new_tables
 from card_envs.compare._tallies import estimated
 from card_envs.compare.contests import Contest, chunks, join, play_contest, seating
 from card_envs.compare.estimates import Estimate, estimate, pairs_needed, share, share_of
+from card_envs.compare.games import GamePlan
 from card_envs.compare.pairs import play_pairs
 from card_envs.compare.report import duration, interval, on_one_line, percent, show_comparison, standings_sheet, whole
 from card_envs.compare.spread import Executor
@@ -530,8 +531,9 @@ def test_tallies_are_what_replayed_games_show(game: Game, tmp_path: Path) -> Non
     if not game.view.RATES:
         pytest.skip("comparisons show no statistics of it")
     recount = facts_of(game).recount
-    contest = Contest(game, ("greedy", "random"), 7, tuple(short_options(game).items()))
-    save_records(contest, 1024, 32, tmp_path)  # the first 32 pairs
+    contest = Contest(game, ("greedy", "random"), 7, tuple(short_options(game).items()), recorded=32)
+    part = contest.play(np.arange(32))
+    save_records(contest, part, tmp_path)
     expected: Any = {(ratio.row, ratio.column): np.zeros((2, 2)) for ratio in game.view.RATES}
     for file in tmp_path.iterdir():
         record = GameRecord.load(file)
@@ -545,7 +547,7 @@ def test_tallies_are_what_replayed_games_show(game: Game, tmp_path: Path) -> Non
             found = recount(env.view(f"player_{seat}"), env.outcome()["reason"], movers, seat)
             for key, figure in found.items():
                 expected[key][policies[side]] += figure
-    sums = contest.play(chunks(1024)[0]).tallies[:, :, :2]
+    sums = part.tallies[:, :, :2]
     for number, key in enumerate(expected):
         assert sums[:, number].tolist() == expected[key].tolist(), key
     assert (sums[:, :, 1] > 0).any(axis=1).all()
@@ -737,15 +739,15 @@ def test_options_may_be_numpys(game: Game) -> None:
 
 def test_a_review_judges_as_many_decisions_as_asked(game: Game) -> None:
     """Other games make up for one with too few; if all have too few, all are judged. Weights stay the same."""
-    player, options, games = load_opponent("random", game), short_options(game), 7
-    everything = sample_decisions(player, 1 << 20, games, options)
+    plan, games = GamePlan(game, ["random"], options=tuple(short_options(game).items()), keep_moves=True), 7
+    everything = sample_decisions(plan, 1 << 20, games)
     for number in range(games, len(everything.action) + 2, max(1, len(everything.action) // 20)):
-        sample = sample_decisions(player, number, games, options)
+        sample = sample_decisions(plan, number, games)
         assert len(sample.action) == min(number, len(everything.action))
         for i in range(games):
             assert sample.weight[sample.game == i].sum() == pytest.approx((everything.game == i).sum())
     all_but_one = len(everything.action) - 1
-    assert len(sample_decisions(player, all_but_one, games, options).action) == all_but_one
+    assert len(sample_decisions(plan, all_but_one, games).action) == all_but_one
 
 
 def drawing(game: Game) -> NetworkPolicy:
@@ -790,8 +792,8 @@ def test_tables_say_how_networks_choose(tmp_path: Path) -> None:
 def test_records_of_all_games_replay(game: Game, tmp_path: Path) -> None:
     from card_envs.compare._records import save_records
 
-    contest = Contest(game, ("random", "greedy"), 2, tuple(short_options(game).items()))
-    assert save_records(contest, 2, 1, tmp_path) == 2
+    contest = Contest(game, ("random", "greedy"), 2, tuple(short_options(game).items()), recorded=1)
+    assert save_records(contest, contest.play(np.arange(2)), tmp_path) == 2
     for file in tmp_path.iterdir():
         verify(GameRecord.load(file))
 

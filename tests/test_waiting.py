@@ -8,14 +8,14 @@ from contextlib import suppress
 
 import pytest
 
-from card_envs.compare.waiting import waiting
+from card_envs.compare.waiting import ProgressBar
 from card_envs.system.console import Console
 
 
 def lines_of(capsys: pytest.CaptureFixture[str], seconds: float) -> list[str]:
-    with waiting(Console(file=io.StringIO()), first=0.05, last=0.1) as progress:
-        bar = progress.add_task("greedy small", total=4)
-        progress.advance(bar)
+    with ProgressBar(Console(file=io.StringIO()), first=0.05, last=0.1) as bar:
+        bar.begin("greedy small", 4)
+        bar.advance()
         time.sleep(seconds)
     shown = capsys.readouterr()
     assert shown.out == ""
@@ -36,8 +36,8 @@ def test_who_wants_quiet_has_it(capsys: pytest.CaptureFixture[str]) -> None:
 def test_lines_end_with_the_work(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where it fails."""
     monkeypatch.delenv("CARD_ENVS_QUIET")
-    with suppress(KeyboardInterrupt), waiting(Console(file=io.StringIO()), first=0.05) as progress:
-        progress.add_task("it", total=1)
+    with suppress(KeyboardInterrupt), ProgressBar(Console(file=io.StringIO()), first=0.05) as bar:
+        bar.begin("it", 1)
         raise KeyboardInterrupt
     time.sleep(0.2)
     assert capsys.readouterr().err == ""
@@ -49,7 +49,7 @@ def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "card_envs.compare.waiting.error_console", lambda: Console(file=terminal, force_terminal=True, width=100)
     )
-    with waiting(Console(file=io.StringIO())) as progress:
-        progress.advance(progress.add_task("greedy small", total=4))
-        progress.refresh()
+    with ProgressBar(Console(file=io.StringIO())) as bar:
+        bar.begin("greedy small", 4)
+        bar.advance()
     assert "greedy small" in terminal.getvalue() and "25%" in terminal.getvalue()

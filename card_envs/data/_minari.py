@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from card_envs.compare.rows import Rows
 from card_envs.compare.spread import Executor
-from card_envs.data._plan import Plan, Rows
+from card_envs.data._plan import Plan
 from card_envs.envs._observations import ObservationFormat
 from card_envs.system.files import OLD, clear_leftovers, short_repr
 
@@ -93,7 +94,7 @@ def _write_minari(
                     episodes,
                     observation_space=ObservationFormat(plan.game).space(),
                     action_space=spaces.Discrete(plan.game.rules.NUM_ACTIONS),
-                    algorithm_name=", ".join(plan.players) or "solver",
+                    algorithm_name=", ".join(plan.names) or "solver",
                     description=f"{plan.game.title}: {plan.as_dict()}",
                     data_format="arrow",
                 )
