@@ -27,7 +27,7 @@ gpu: $(VENV)/dev  ## the tests of a GPU; build/gpu.jsonl has a line for each as 
 	$(BIN)/python -u -m pytest -m gpu -n $(or $(WORKERS),auto) -v -p tests.progress --progress build/gpu.jsonl tests/test_gpu.py tests/training
 
 page: $(VENV)/dev  ## whole games clicked through on the server's page, where there is a Chromium
-	$(BIN)/python -m pytest -m slow tests/test_page*.py
+	$(BIN)/python -m pytest -m slow tests/frontends/page
 
 check: $(VENV)/dev  ## lint, words, layers of imports, and types
 	$(BIN)/ruff check .

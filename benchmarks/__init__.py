@@ -22,21 +22,21 @@ class Row(NamedTuple):
 
     Attributes:
         work, other: what was done, and whose figure stands beside ours.
-        other_rate, own_rate: decisions a second of CPU time, the best of all rounds.
+        other_rate, our_rate: decisions a second of CPU time, the best of all rounds.
         ratios: ours by theirs, in each round.
     """
 
     work: str
     other: str
     other_rate: float
-    own_rate: float
+    our_rate: float
     ratios: list[float]
 
     def cells(self) -> tuple[str, ...]:
         """Return the row as text: rates in thousands, the middle ratio with the least and the largest."""
         low, high = min(self.ratios), max(self.ratios)
         ratio = f"**{short(statistics.median(self.ratios))}** ({short(low)} to {short(high)})"
-        return self.work, self.other, short(self.other_rate / 1e3), short(self.own_rate / 1e3), ratio
+        return self.work, self.other, short(self.other_rate / 1e3), short(self.our_rate / 1e3), ratio
 
 
 HEAD = ("measured", "beside", "theirs, k/s", "ours, k/s", "ours / theirs")
@@ -48,7 +48,7 @@ def short(number: float) -> str:
 
 
 def timed(play: Callable[[], int]) -> Work:
-    """Return what a function does as work."""
+    """Return a function with the CPU time that it takes, as `Work`."""
 
     def work() -> tuple[int, float]:
         start = time.process_time()
@@ -63,17 +63,17 @@ def in_turns(work: str, other: str, theirs: Work, ours: Work, seconds: float, ro
     from card_envs.engine.cost import per_second
 
     both = theirs, ours
-    for one in both:
-        one()
+    for run in both:
+        run()
     rates: list[list[float]] = [[], []]
     for _ in range(rounds):
-        for one, found in zip(both, rates):
+        for run, samples in zip(both, rates):
             decisions, spent, start = 0, 0.0, time.process_time()
             while decisions == 0 or time.process_time() - start < seconds / rounds:
-                more, time_spent = one()
+                more, time_spent = run()
                 decisions, spent = decisions + more, spent + time_spent
-            found.append(per_second(decisions, spent))
-    return Row(work, other, max(rates[0]), max(rates[1]), [own / their for their, own in zip(*rates)])
+            samples.append(per_second(decisions, spent))
+    return Row(work, other, max(rates[0]), max(rates[1]), [our / their for their, our in zip(*rates)])
 
 
 def markdown(rows: list[Row]) -> str:

@@ -39,7 +39,7 @@ OBS_SIZE, NUM_ACTIONS, NUM_SEATS = 577, 68, 4
 STEPS = 20  # between looks at the clock
 
 
-def compiled(folder: Path) -> ctypes.CDLL:
+def compile_game(folder: Path) -> ctypes.CDLL:
     """Return the C game, compiled by `cc` or $CC. Raises OSError or CalledProcessError: no compiler, or it fails."""
     library = folder / "trick_game.so"
     subprocess.run([os.environ.get("CC", "cc"), *FLAGS, str(SOURCE), "-o", str(library)], check=True)
@@ -118,7 +118,7 @@ def step_rows(seconds: float) -> Iterator[Row]:
     """Yield random play of 1,024 tables out of step on one core: the move, observation and mask."""
     game = get_game("back_alley")
     with tempfile.TemporaryDirectory() as folder:
-        theirs = TrickGame(compiled(Path(folder)), TABLES)
+        theirs = TrickGame(compile_game(Path(folder)), TABLES)
         theirs.out_of_step()
         steps = steps_of(theirs.choose, theirs.step, TABLES)
         name = f"a trick game in C (`cc {' '.join(FLAGS[:2])}`, 645 bytes a step)"

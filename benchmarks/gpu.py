@@ -63,13 +63,13 @@ def pgx_steps(name: str, tables: int) -> Work:
     env = pgx_environment(name)
     step = jax.vmap(auto_reset(env.step, env.init))
 
-    def one(state: Any, key: Any) -> Any:
+    def step_all(state: Any, key: Any) -> Any:
         choosing, dealing = jax.random.split(key)
         actions = jax.random.categorical(choosing, jnp.where(state.legal_action_mask, 0.0, -jnp.inf))
         state = step(state, actions, jax.random.split(dealing, tables))
         return state, (state.rewards.sum(), state.observation.sum())  # so that both are made
 
-    many = jax.jit(lambda state, key: jax.lax.scan(one, state, jax.random.split(key, STEPS)))
+    many = jax.jit(lambda state, key: jax.lax.scan(step_all, state, jax.random.split(key, STEPS)))
     state = jax.jit(jax.vmap(env.init))(jax.random.split(jax.random.PRNGKey(0), tables))
     key = jax.random.PRNGKey(1)
 
@@ -83,7 +83,7 @@ def pgx_steps(name: str, tables: int) -> Work:
     return steps
 
 
-def measured(tables: int, seconds: float) -> dict[str, float]:
+def measure(tables: int, seconds: float) -> dict[str, float]:
     """Return the best M/s of all environments, in turns; pgx's that do not fit into memory are left out."""
     works: dict[str, Work] = {name: gpu_steps(*gpu_tables(game, tables, "cuda")) for name, game in GAMES.items()}
     for name in PGX:
@@ -118,13 +118,13 @@ def main() -> None:
         parser.error("JAX finds no GPU: pip install 'jax[cuda13]'")
     rates: dict[str, dict[str, float]] = {}
     for tables in arguments.tables:
-        for name, rate in measured(tables, arguments.seconds).items():
+        for name, rate in measure(tables, arguments.seconds).items():
             rates.setdefault(name, {})[str(tables)] = float(f"{rate:.3g}")
             print(f"{name}, {tables:,} tables: {short(rate)} M/s", flush=True)
     if arguments.write:
         versions = ", ".join(f"{name} {version(name)}" for name in ("jax", "pgx", "torch", "numba-cuda"))
         card = torch.cuda.get_device_name()
-        others = [one for one in read_json(FILE) if one["card"] != card]
+        others = [entry for entry in read_json(FILE) if entry["card"] != card]
         write_json(FILE, [*others, {"card": card, "made": f"{versions}; in turns", "rates": rates}])
 
 

@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
-class Server:
+class ServerProcess:
     """A server of the package's games in a process of its own."""
 
     def __init__(self, folder: Path, *options: str) -> None:
@@ -96,7 +96,7 @@ class Client:
     ) -> list[tuple[float, int]]:
         """Play at random at one table after another until the time is up; return latency and moves of each answer."""
         self.reader, self.writer = await asyncio.open_connection("127.0.0.1", port)
-        rng, clock, found = random.Random(seed), asyncio.get_running_loop().time, []
+        rng, clock, answers = random.Random(seed), asyncio.get_running_loop().time, []
         players = [None, *[opponent] * (GAMES[game].rules.NUM_SEATS - 1)]
         await asyncio.sleep(pace * rng.random())
         while clock() < times[1]:
@@ -111,9 +111,9 @@ class Client:
                 began = clock()
                 seen = await self.ask(f"{link}/moves", move)
                 if times[0] <= began and clock() <= times[1]:
-                    found.append((clock() - began, len(seen["moves"])))
+                    answers.append((clock() - began, len(seen["moves"])))
         self.writer.close()
-        return found
+        return answers
 
 
 async def play_all(port: int, game: str, opponent: str, tables: int, pace: float, seconds: float) -> Any:
@@ -121,7 +121,7 @@ async def play_all(port: int, game: str, opponent: str, tables: int, pace: float
     began = asyncio.get_running_loop().time() + 1.5 * pace + 2
     times = (began, began + seconds)
     plays = (Client().play(port, game, opponent, pace, times, seed) for seed in range(tables))
-    return np.array([one for found in await asyncio.gather(*plays) for one in found]).reshape(-1, 2)
+    return np.array([answer for answers in await asyncio.gather(*plays) for answer in answers]).reshape(-1, 2)
 
 
 def main() -> None:
@@ -134,18 +134,18 @@ def main() -> None:
     arguments = parser.parse_args()
     print("| game | opponents | tables | moves/s | own/s | p50 ms | p99 ms | cores | MiB |" + "\n|" + " --- |" * 9)
     with tempfile.TemporaryDirectory() as folder:
-        server = Server(Path(folder) / "tables")
+        server = ServerProcess(Path(folder) / "tables")
         try:
             for game in arguments.games:
-                paced = [(one, arguments.tables, arguments.pace) for one in arguments.opponents]
+                paced = [(opponent, arguments.tables, arguments.pace) for opponent in arguments.opponents]
                 for who, tables, pace in [*paced, ("greedy", 32, 0.0), ("search:64", 16, 0.0)]:
                     if who not in (*opponent_names(GAMES[game]), "search:64"):
                         continue
                     used, began = server.seconds(), time.monotonic()
-                    found = asyncio.run(play_all(server.port, game, who, tables, pace, arguments.seconds))
+                    answers = asyncio.run(play_all(server.port, game, who, tables, pace, arguments.seconds))
                     cores = (server.seconds() - used) / (time.monotonic() - began)
-                    rates = found[:, 1].sum() / arguments.seconds, len(found) / arguments.seconds
-                    figures = *rates, *(1000 * np.quantile(found[:, 0], (0.5, 0.99))), cores, server.memory()
+                    rates = answers[:, 1].sum() / arguments.seconds, len(answers) / arguments.seconds
+                    figures = *rates, *(1000 * np.quantile(answers[:, 0], (0.5, 0.99))), cores, server.memory()
                     cells = " | ".join(f"{figure:.3g}" for figure in figures)
                     print(f"| {game} | {who} | {tables} | {cells} |", flush=True)
         finally:

@@ -40,7 +40,7 @@ LIBRARIES = ("torch", "numba", "numpy", "sb3-contrib", "tianshou")
 
 
 @dataclass
-class Budget:
+class TimeBudget:
     """Minutes to learn for, and the seconds spent so far; `curve` keeps them."""
 
     minutes: float
@@ -48,13 +48,13 @@ class Budget:
 
 
 Learning = Iterator[tuple[int, Callable[[], Policy]]]  # after each update: decisions so far, what gives the policy
-Learn = Callable[[Game, dict[str, Any], int, Budget], Learning]  # with the game's options, and a seed
+Learn = Callable[[Game, dict[str, Any], int, TimeBudget], Learning]  # with the game's options, and a seed
 
 
 def example(name: str, **settings: Any) -> Learn:
     """Return the trainer of an example."""
 
-    def learn(game: Game, options: dict[str, Any], seed: int, budget: Budget) -> Learning:
+    def learn(game: Game, options: dict[str, Any], seed: int, budget: TimeBudget) -> Learning:
         train = importlib.import_module(f"examples.{name}").train
         for decisions, model, *_ in train(game, seed=seed, **settings, **options):
             yield decisions, partial(TorchPolicy, model)
@@ -62,10 +62,10 @@ def example(name: str, **settings: Any) -> Learn:
     return learn
 
 
-def own(recipe: str, **settings: Any) -> Learn:
+def our_trainer(recipe: str, **settings: Any) -> Learn:
     """Return our trainer with a recipe of `configs/`, which has its own options, or with the default settings."""
 
-    def learn(game: Game, options: dict[str, Any], seed: int, budget: Budget) -> Learning:
+    def learn(game: Game, options: dict[str, Any], seed: int, budget: TimeBudget) -> Learning:
         from training.run import Run
 
         run = Run(recipe_of(game, recipe).changed(seed=seed, minutes=budget.minutes, decisions=None, **settings))
@@ -82,9 +82,9 @@ METHODS: dict[str, Learn] = {
     "maskable_ppo": example("maskable_ppo", tables=16, settings=MASKABLE_PPO),
     "cleanrl_ppo": example("cleanrl_ppo"),
     "tianshou_dqn": example("tianshou_dqn"),
-    "ppo": own("{}/ppo"),
-    "advantages": own("{}"),
-    "td": own("{}/ntuple"),
+    "ppo": our_trainer("{}/ppo"),
+    "advantages": our_trainer("{}"),
+    "td": our_trainer("{}/ntuple"),
 }
 
 
@@ -95,36 +95,36 @@ def recipe_of(game: Game, recipe: str) -> Any:
     return Config(game=game.name, minutes=1.0) if recipe == "default" else load_config(Path(recipe.format(game.name)))
 
 
-def measured(game: Game, policy: Policy, pairs: int) -> dict[str, Any]:
+def measure(game: Game, policy: Policy, pairs: int) -> dict[str, Any]:
     """Return what a policy gains over scripted ones: points a deal, in a solitaire its score; and what it won."""
     options = {name: value for name, value in options_of(game).items() if name != "reward"}
 
-    def rounded(found: Estimate) -> dict[str, Any]:
-        return as_json(Estimate(*(round(value, 4) for value in (found.mean, found.low, found.high))))
+    def rounded(figure: Estimate) -> dict[str, Any]:
+        return as_json(Estimate(*(round(value, 4) for value in (figure.mean, figure.low, figure.high))))
 
-    found = {}
+    results = {}
     for anchor in ("greedy", "trivial"):
         contest = Contest(game, (policy, anchor), SEED, tuple(options.items()))
         part = join(list(play_contest(contest, pairs)))
         gained = part.margins[0] - part.margins[1] if game.is_solitaire else part.margins[0] / contest.deals_per_episode
-        found[anchor] = {"gained": rounded(estimate(gained)), "won": rounded(share(part.wins[0]))}
-    return found
+        results[anchor] = {"gained": rounded(estimate(gained)), "won": rounded(share(part.wins[0]))}
+    return results
 
 
-def curve(learning: Learning, budget: Budget, measure: Callable[[Policy], dict[str, Any]]) -> list[dict[str, Any]]:
+def curve(learning: Learning, budget: TimeBudget, measure: Callable[[Policy], dict[str, Any]]) -> list[dict[str, Any]]:
     """Learn until the budget is spent; return what was measured on the way, where the time stands still."""
     shares, marks, points = list(SHARES), list(DECISIONS), []
     start = work_time()
     for decisions, policy in learning:
         budget.seconds += work_time() - start
         done = budget.seconds / (60 * budget.minutes)
-        due = [*(one for one in shares if done >= one), *(mark for mark in marks if decisions >= mark)]
+        due = [*(mark for mark in shares if done >= mark), *(mark for mark in marks if decisions >= mark)]
         if due:
-            shares, marks = [one for one in shares if done < one], [mark for mark in marks if decisions < mark]
+            shares, marks = [mark for mark in shares if done < mark], [mark for mark in marks if decisions < mark]
             point = {"decisions": decisions, "minutes": round(budget.seconds / 60, 4), "after": due}
-            made: Any = policy()
-            made.sampled = False  # the likeliest moves
-            points.append(point | measure(made))
+            player: Any = policy()
+            player.sampled = False  # the likeliest moves
+            points.append(point | measure(player))
         if done >= 1:
             break
         start = work_time()
@@ -142,10 +142,10 @@ def learn(name: str, method: str, seed: int, minutes: float, pairs: int) -> dict
 
     torch.set_num_threads(1)
     game, learner = get_game(name), METHODS[method]
-    options, budget = options_of(game), Budget(minutes)
-    _, policy = next(learner(game, options, seed, Budget(minutes)))  # what has to be compiled is compiled now
-    measured(game, policy(), 1)
-    points = curve(learner(game, options, seed, budget), budget, partial(measured, game, pairs=pairs))
+    options, budget = options_of(game), TimeBudget(minutes)
+    _, policy = next(learner(game, options, seed, TimeBudget(minutes)))  # what has to be compiled is compiled now
+    measure(game, policy(), 1)
+    points = curve(learner(game, options, seed, budget), budget, partial(measure, game, pairs=pairs))
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     rate = per_second(points[-1]["decisions"], budget.seconds)
     return {"points": points, "decisions_per_second": round(rate, 1), "memory_mib": round(memory)}
@@ -171,8 +171,8 @@ def rows(seconds: float) -> Iterator[Row]:
     game, single = get_game("back_alley"), {"deals": "single"}
     theirs = {"n_steps": 64, "batch_size": 512, "n_epochs": 1, "policy_kwargs": {"net_arch": [256, 256]}}
     ours = {"options": single, "hidden": [256, 256], "num_envs": 512, "minibatch_size": 2048}
-    both = example("maskable_ppo", tables=16, opponents="trivial", settings=theirs), own("default", **ours)
-    other, work = (iterations(learner(game, single, 0, Budget(600))) for learner in both)
+    both = example("maskable_ppo", tables=16, opponents="trivial", settings=theirs), our_trainer("default", **ours)
+    other, work = (iterations(learner(game, single, 0, TimeBudget(600))) for learner in both)
     yield in_turns(f"training, {game.title}, 2x256, one epoch", "sb3-contrib's MaskablePPO", other, work, 4 * seconds)
 
 
@@ -187,7 +187,7 @@ def main() -> None:
     arguments = parser.parse_args()
     minutes, pairs = arguments.minutes, arguments.pairs
     stored: dict[str, Any] = read_json(arguments.file) if arguments.file.exists() else {"games": {}}
-    versions = {one.name: one.version for one in distributions() if one.name in LIBRARIES}
+    versions = {package.name: package.version for package in distributions() if package.name in LIBRARIES}
     stored |= {"machine": f"one core of {processor()}", "versions": versions}
     settings = {"minutes": minutes, "pairs": pairs, "deals_seed": SEED}
     for seed in range(arguments.seeds):
@@ -197,15 +197,15 @@ def main() -> None:
             if any(runs[key] != value for key, value in settings.items()):
                 parser.error(f"{arguments.file}: {name} was made with other --minutes or --pairs: give another --file")
             for player in {"random", "small"} - runs["known"].keys():
-                runs["known"][player] = measured(game, load_opponent(player, game).policy, pairs)
+                runs["known"][player] = measure(game, load_opponent(player, game).policy, pairs)
             for method in arguments.methods:
                 if str(seed) in runs["methods"].setdefault(method, {}) or (method == "td" and not game.planner):
                     continue
                 with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), begin_worker) as process:
-                    made = process.submit(learn, name, method, seed, minutes, pairs).result()
-                runs["methods"][method][str(seed)] = made
+                    result = process.submit(learn, name, method, seed, minutes, pairs).result()
+                runs["methods"][method][str(seed)] = result
                 write_json(arguments.file, stored)
-                print(f"{name} {method} {seed}: {short(made['decisions_per_second'])} decisions a second", flush=True)
+                print(f"{name} {method} {seed}: {short(result['decisions_per_second'])} decisions a second", flush=True)
 
 
 if __name__ == "__main__":

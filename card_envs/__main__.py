@@ -760,6 +760,17 @@ def train(context: typer.Context) -> None:
 
 
 @app.command()
+def plot(
+    runs: Annotated[list[Path], typer.Argument(help="folders of runs that training has made")],
+    out: Annotated[Path, typer.Option(help="the picture: .png, .svg or .pdf")] = Path("curves.png"),
+    hours: Annotated[bool, typer.Option("--hours", help="over hours of training instead of decisions")] = False,
+) -> None:
+    """Draw the learning curves of runs."""
+    training_module("plot").draw(runs, out, hours)
+    say(f"drawn to {out}")
+
+
+@app.command()
 def new_game(
     name: Annotated[str, typer.Argument(help="name in code and files: lower case, words joined by _")],
     title: Annotated[str, typer.Option(help="title for people; default: the name in title case")] = "",
@@ -802,11 +813,11 @@ def build(
     from card_envs.build import BuildError, build_api, build_libraries
     from card_envs.compare.waiting import ProgressBar
     from card_envs.compiling._library import FOLDER
-    from card_envs.compiling.loops import game_of
+    from card_envs.compiling.loops import game_of_package
 
     if opponent and not api:
         raise ValueError("--opponent: only with --api; libraries for Python have all opponents")
-    chosen = list(dict.fromkeys(game_of(package_of(name)) for name in game_names or GAMES))
+    chosen = list(dict.fromkeys(game_of_package(package_of(name)) for name in game_names or GAMES))
     with ProgressBar(console) as bar:
 
         def show(what: str, done: int, of: int) -> None:

@@ -29,7 +29,7 @@ from card_envs.system.processes import begin_worker
 
 TABLES = 1024
 MANY_TABLES = 65536
-FEW = 64  # tables or deals for slow measurements
+SMALL_BATCH = 64  # tables or deals for slow measurements
 DECISIONS = 20  # per table between readings of the clock
 TURNS = 100  # of the PettingZoo loop between readings
 STAGES = 500  # before measuring, tables play a random number of decisions up to this
@@ -55,15 +55,15 @@ class Throughput(NamedTuple):
 def rate(work: Callable[[], int], seconds: float) -> Throughput:
     """Return units of work per second: the best of a few runs after one warm-up call, `seconds` in total."""
     work()
-    found = []
+    runs = []
     for _ in range(REPEATS):
         done = 0
         start, cpu_start = time.perf_counter(), time.process_time()
         while done == 0 or time.perf_counter() - start < seconds / REPEATS:
             done += work()
         cpu = per_second(done, time.process_time() - cpu_start)
-        found.append(Throughput(per_second(done, time.perf_counter() - start), cpu))
-    return Throughput(max(each.clock for each in found), max(each.cpu for each in found))
+        runs.append(Throughput(per_second(done, time.perf_counter() - start), cpu))
+    return Throughput(max(run.clock for run in runs), max(run.cpu for run in runs))
 
 
 def copy_rate(seconds: float) -> Throughput:
@@ -117,13 +117,13 @@ def bot_rate(game: Game, bot: str, seconds: float) -> Throughput:
 def compare_rate(game: Game, seconds: float) -> Throughput:
     """Return decisions per second of `compare` with two greedy players, statistics included."""
     contest = Contest(game, ("greedy", "greedy"))
-    numbers = np.arange(FEW)
+    numbers = np.arange(SMALL_BATCH)
     return rate(lambda: int(contest.play(numbers).decisions.sum()), seconds)
 
 
 def search_rate(game: Game, seconds: float) -> Throughput:
     """Return the simulated moves per second of `search:64` at 64 tables, on one core."""
-    env = batch_out_of_step(game, FEW)
+    env = batch_out_of_step(game, SMALL_BATCH)
     search = SearchPolicy(game, 64, threads=1)
     rng = np.random.default_rng(0)
 
@@ -170,9 +170,9 @@ def aec_rate(game: Game, seconds: float) -> Throughput:
 def two_process_rate(game: Game, seconds: float) -> Throughput:
     """Return decisions per second of two processes together, each stepping half of the tables."""
     with ProcessPoolExecutor(2, get_context("spawn"), begin_worker) as pool:
-        list(pool.map(step_rate, [game] * 2, [FEW] * 2, [1] * 2, [0.01] * 2))  # warm up
-        one, other = pool.map(step_rate, [game] * 2, [MANY_TABLES // 2] * 2, [1] * 2, [seconds] * 2)
-    return Throughput(one.clock + other.clock, (one.cpu + other.cpu) / 2)
+        list(pool.map(step_rate, [game] * 2, [SMALL_BATCH] * 2, [1] * 2, [0.01] * 2))  # warm up
+        first, second = pool.map(step_rate, [game] * 2, [MANY_TABLES // 2] * 2, [1] * 2, [seconds] * 2)
+    return Throughput(first.clock + second.clock, (first.cpu + second.cpu) / 2)
 
 
 STARTED = "import time; start, cpu = time.perf_counter(), time.process_time(); "

@@ -92,6 +92,6 @@ def squeezed(text: str) -> str:
         return text.lower()
     words = re.findall(r"[^\W_]+", TEN.sub("T", spelled))
     kept = list(filter(None, (SPOKEN.get(word.lower(), word) for word in words)))
-    if any(one[-1].isdigit() and other[0].isdigit() for one, other in pairwise(kept)):
+    if any(word[-1].isdigit() and next_word[0].isdigit() for word, next_word in pairwise(kept)):
         return text.lower()
     return "".join(kept).lower()

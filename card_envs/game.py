@@ -60,6 +60,7 @@ Stats: TypeAlias = Int64s  # the entries of STATS, concatenated: see `update_sta
 
 SHORT_RULES = "\n## In short\n"
 LONGEST_MOVE = 100  # letters of a move in words
+GREEDY = "greedy"  # the scripted player, whose action is the baseline that others are compared with
 STRONG = "search:64"  # what `strong` stands for in a game that says nothing else
 SCRATCH_STATES = 64  # length of the `states` that `refine_world` gets
 
@@ -429,7 +430,7 @@ class View(OptionalView, Protocol):
 
 
 def _defaults_of(optional: type) -> dict[str, Any]:
-    """Return what a module that leaves it all out has: constants, and functions in plain Python."""
+    """Return the defaults of optional names: constants, and functions in plain Python."""
     constants = [name for name in optional.__annotations__ if hasattr(optional, name)]
     functions = [name for name, value in vars(optional).items() if isinstance(value, staticmethod)]
     return {name: getattr(optional, name) for name in constants + functions}
@@ -447,7 +448,7 @@ class Solution:
         verdict: "won": `moves` wins; "lost": proved that nothing does; "unknown": a bound was reached first.
         moves: actions from the state to the end, verified by the rules; empty unless won.
         positions: number of positions examined.
-        seconds: of processor time.
+        seconds: processor time.
     """
 
     verdict: Verdict
@@ -622,8 +623,8 @@ class Game:
     @cached_property
     def words(self) -> dict[str, str]:
         """The words of moves by their text, where they say more than it does: see `move_words`."""
-        said = ((text, self.view.move_words(text)) for text in self.move_texts)
-        return {text: words for text, words in said if words != text}
+        pairs = ((text, self.view.move_words(text)) for text in self.move_texts)
+        return {text: words for text, words in pairs if words != text}
 
     def question(self, view: dict[str, Any]) -> str:
         """Return what a seat's view asks it, in words for people; empty if the seat is not to move."""
@@ -685,8 +686,8 @@ class Game:
     @property
     def presets(self) -> dict[str, str]:
         """Names for opponents, from `bot.py`, and in any case `strong`: who gives hints and judges moves."""
-        own = dict(self.bot.PRESETS)
-        return own if "strong" in own else {"strong": STRONG, **own}
+        presets = dict(self.bot.PRESETS)
+        return presets if "strong" in presets else {"strong": STRONG, **presets}
 
     @cached_property
     def input_fields(self) -> tuple[Field, ...]:
@@ -707,9 +708,9 @@ class Game:
 
     def outcomes(self, states: States) -> tuple[NDArray[np.str_], Int64s]:
         """Return why the episodes of [B] states ended: reasons [B], and scores [B, S]."""
-        own: Callable[[States], tuple[NDArray[np.str_], Int64s]] | None = getattr(self.view, "outcomes", None)
-        if own:
-            return own(states)
+        vectorized: Callable[[States], tuple[NDArray[np.str_], Int64s]] | None = getattr(self.view, "outcomes", None)
+        if vectorized:
+            return vectorized(states)
         reasons, scores = zip(*(self.view.outcome(state) for state in states))
         return np.array(reasons), np.array(scores, np.int64)
 

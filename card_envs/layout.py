@@ -35,9 +35,9 @@ def rewritten(game: Game, page: str) -> str:
     """
     for name, text in layout_tables(game).items():
         first, last = f"<!-- layout: {name} -->\n", "<!-- /layout -->\n"
-        before, found, rest = page.partition(first)
+        before, mark, rest = page.partition(first)
         _, closed, after = rest.partition(last)
-        if not found or not closed:
+        if not mark or not closed:
             raise ValueError(f"{game.rules_page}: expected the lines {first.strip()} and, after it, {last.strip()}")
         page = before + first + text + last + after
     return page
@@ -58,7 +58,7 @@ def model_page(game: Game, inputs: Sequence[str]) -> str:
     """Return a Markdown description of an ONNX model, for those who use it in another language.
 
     Args:
-        game: that it plays.
+        game: the game.
         inputs: the names of those that it reads.
     """
     rules = game.rules

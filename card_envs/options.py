@@ -79,27 +79,28 @@ def describe_options(declared: type[Any]) -> dict[str, Described]:
     }
 
 
-def validated(declared: type[Any], given: object, where: str) -> Any:
+def validated(declared: type[Any], values: object, where: str) -> Any:
     """Return these options as a game's `Options`.
 
     Raises:
-        UnknownOption: names the first unknown one, and those that there are.
+        UnknownOption: names the first unknown one, and lists the valid names.
         ValueError: names the fault and what is allowed.
     """
-    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
-        raise ValueError(f"{where}: options: expected a dict of names and values, got {given!r:.80}")
-    if not given:
+    if not isinstance(values, Mapping) or not all(isinstance(name, str) for name in values):
+        raise ValueError(f"{where}: options: expected a dict of names and values, got {values!r:.80}")
+    if not values:
         return declared()
     from pydantic import ValidationError
 
     try:
-        return adapter(declared).validate_python(to_python(given))
+        return adapter(declared).validate_python(to_python(values))
     except ValidationError as error:
         known = "; ".join(f"{name}: {field.description}" for name, field in describe_options(declared).items())
-        unknown = [name for name in given if name not in describe_options(declared)]
+        unknown = [name for name in values if name not in describe_options(declared)]
         if unknown:
             name = unknown[0]
-            what = f"option {name:.80}={short_repr(given[name])}: got an unexpected keyword argument {short_repr(name)}"
+            value = short_repr(values[name])
+            what = f"option {name:.80}={value}: got an unexpected keyword argument {short_repr(name)}"
             near = difflib.get_close_matches(name[:80], describe_options(declared), 1)
             hint = f"; did you mean {near[0]}?" if near else "."
             raise UnknownOption(f"{where}: {what}{hint} The options are {known}") from None
@@ -139,8 +140,8 @@ def parse_options(options: list[str] | None) -> dict[str, Any]:
 
 def as_json(chosen: Any) -> dict[str, Any]:
     """Return options as `env(**options)` takes them, ready for JSON; those that are None are left out."""
-    found: dict[str, Any] = adapter(type(chosen)).dump_python(chosen, mode="json", exclude_none=True)
-    return found
+    values: dict[str, Any] = adapter(type(chosen)).dump_python(chosen, mode="json", exclude_none=True)
+    return values
 
 
 def adapter(declared: type[Any]) -> TypeAdapter[Any]:

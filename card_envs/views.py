@@ -102,30 +102,30 @@ def deal_keys(deal: object, required: str, *optional: str, example: str, where: 
 # Views
 
 
-def read(model: type[Model], given: object) -> Model:
+def read(model: type[Model], data: object) -> Model:
     """Return a view, or the options in it, as a model."""
-    if not isinstance(given, dict):
-        raise ValueError(f"view: expected a dict, got {short_repr(given):.80}")
-    _check_size(given, ())
+    if not isinstance(data, dict):
+        raise ValueError(f"view: expected a dict, got {short_repr(data):.80}")
+    _check_size(data, ())
     try:
-        return model.model_validate(given)
+        return model.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise ValueError(f"view: {where:.80}: {first['msg']}" if where else f"view: {first['msg']}") from None
 
 
-def _check_size(given: object, path: tuple[str, ...]) -> None:
+def _check_size(data: object, path: tuple[str, ...]) -> None:
     """Raise ValueError for a view so large that listing its faults would take long."""
-    if not isinstance(given, (dict, list)):
+    if not isinstance(data, (dict, list)):
         return
     where = ".".join(path[:3])[:80]
-    if len(given) > MOST_ENTRIES or len(path) > DEEPEST:
-        what = f"{len(given)} entries" if len(given) > MOST_ENTRIES else "nested too deep"
+    if len(data) > MOST_ENTRIES or len(path) > DEEPEST:
+        what = f"{len(data)} entries" if len(data) > MOST_ENTRIES else "nested too deep"
         raise ValueError(
             f"view: {where + ': ' if where else ''}{what}; expected at most {MOST_ENTRIES}, {DEEPEST} deep"
         )
-    for name, value in given.items() if isinstance(given, dict) else enumerate(given):
+    for name, value in data.items() if isinstance(data, dict) else enumerate(data):
         _check_size(value, (*path, str(name)))
 
 
@@ -133,8 +133,8 @@ def play_shown(table: Table, seat: int, move: str, where: str, known: bool = Tru
     """Play a move that a view shows.
 
     Args:
-        table: played on in place.
-        seat: that made the move.
+        table: modified.
+        seat: the seat that made the move.
         move: its text.
         where: its path in the view: `bids.2`.
         known: the seat's hand is known, not guessed: then the move must be legal.
@@ -166,16 +166,16 @@ def settled(table: Table, given: dict[str, Any], sets: Collection[str] = ("legal
     return table.state
 
 
-def _check_same(given: Any, made: Any, sets: Collection[str], path: tuple[str, ...]) -> None:
-    """Raise ValueError unless a given value equals that of the state; None was omitted, and options may be."""
-    if given is None or given == made or path == ("options",):
+def _check_same(actual: Any, expected: Any, sets: Collection[str], path: tuple[str, ...]) -> None:
+    """Raise ValueError unless a value of a view equals that of the state; None was omitted, and options may be."""
+    if actual is None or actual == expected or path == ("options",):
         return
-    if isinstance(made, dict):
-        for key, value in made.items():
-            _check_same(given.get(key), value, sets, (*path, key))
-    elif isinstance(made, list) and made and isinstance(made[0], dict) and len(given) == len(made):
-        for number, value in enumerate(made):
-            _check_same(given[number], value, sets, (*path, str(number)))
-    elif path[-1] not in sets or sorted(given) != sorted(made):
+    if isinstance(expected, dict):
+        for key, value in expected.items():
+            _check_same(actual.get(key), value, sets, (*path, key))
+    elif isinstance(expected, list) and expected and isinstance(expected[0], dict) and len(actual) == len(expected):
+        for number, value in enumerate(expected):
+            _check_same(actual[number], value, sets, (*path, str(number)))
+    elif path[-1] not in sets or sorted(actual) != sorted(expected):
         where = ".".join(path)
-        raise ValueError(f"view: {where}: got {short_repr(given)}, but the rest of the view makes it {made!r}")
+        raise ValueError(f"view: {where}: got {short_repr(actual)}, but the rest of the view makes it {expected!r}")

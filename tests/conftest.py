@@ -34,7 +34,7 @@ from typer.testing import CliRunner
 
 from card_envs.__main__ import app
 from card_envs.compiling import specialize
-from card_envs.compiling._cache import LastingCache, private_folder
+from card_envs.compiling._cache import CheckedCache, private_folder
 from card_envs.engine import kernels
 from card_envs.engine.batch import BatchEnv
 from card_envs.engine.rng import table_keys
@@ -65,11 +65,15 @@ BUILT = Path(__file__).parents[1] / "js" / "built"
 ONLY = "CARD_ENVS_TEST_GAME"  # the package of the only game to test; processes that tests start see it as well
 
 # Their tests share what takes long to make: a server, a trained network, a library, a copy of the checkout.
-SHARING = {f"tests/test_{name}.py" for name in ("clients", "documents", "library", "page", "scaffold")}
+SHARING = {f"tests/test_{name}.py" for name in ("documents", "library", "scaffold")} | {
+    "tests/frontends/page/test_page.py",
+    "tests/frontends/serve/test_clients.py",
+}
 # Besides the games', those that take longest.
 LONG = (
     "tests/training/",
-    *(f"tests/test_{name}.py" for name in ("console", "documents", "library", "scaffold", "serve_guard")),
+    "tests/frontends/serve/test_guard.py",
+    *(f"tests/test_{name}.py" for name in ("console", "documents", "library", "scaffold")),
 )
 
 
@@ -111,7 +115,7 @@ def compile_one_at_a_time() -> None:
     whole = Dispatcher.compile
 
     def compile_or_wait(self: Any, signature: Any) -> Any:
-        if not isinstance(self._cache, LastingCache):
+        if not isinstance(self._cache, CheckedCache):
             return whole(self, signature)
         # The compiler's lock first, as threads take it as well: else two of them could wait for each other.
         with global_compiler_lock, alone_with(str(self._cache._cache_file._index_path)):

@@ -85,7 +85,7 @@ def training_launches(game: Game) -> dict[str, Launch]:
     playouts(tables, tables.state_bytes, torch.zeros((2, 2), dtype=torch.int64), np.random.default_rng(0))
     sizes, bytes_ = (game.rules.OBS_SIZE, game.rules.NUM_ACTIONS), torch.zeros(2, dtype=torch.int8)
     rows = torch.zeros((2, row_size(sum(sizes))), dtype=torch.int8)
-    tables.run(step_forks, 2, tables.state_bytes, baseline, rows, *sizes, bytes_)
+    tables.run(step_forks, 2, tables.state_bytes, baseline, rows, sizes, bytes_)
     return {name: launch for name, launch in tables.launches.items() if name not in launches(game)}
 
 

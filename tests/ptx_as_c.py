@@ -220,8 +220,11 @@ class Kernel:
         if operation == "rotl":
             by = self.operand(given[1], "u32")
             return f"({one} << ({by} & 63)) | ({one} >> ((64 - {by}) & 63))"
-        if operation == "bfe" and kind[0] != "s":
-            return f"({one} >> {int(given[1])}) & {(1 << int(given[2])) - 1}ull"
+        if operation == "bfe":
+            bits, place, length = int(kind[1:]), int(given[1]), int(given[2])
+            if kind[0] == "s":
+                return f"(int{bits}_t)((uint{bits}_t){one} << {bits - place - length}) >> {bits - length}"
+            return f"({one} >> {place}) & {(1 << length) - 1}ull"
         if operation == "prmt":
             return f"permuted({one}, {two}, {three})"
         if operation == "popc":

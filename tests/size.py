@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,6 +18,7 @@ PACKAGE = ("card_envs", "training")
 COMMANDS = "__main__.py"  # their options are their parameters, and they are named as they are typed
 OWN_SHAPE = ("games", "scaffold")  # modules that have the functions of the contract, each its own
 MOST_PARAMETERS, MOST_LINES = 8, 50
+EMPTY_NAMES = ("one", "found", "given", "own", "said", "told", "shown", "asked", "made")
 
 
 def sources(*folders: str) -> list[Path]:
@@ -42,8 +43,8 @@ def large_functions() -> tuple[list[str], list[str]]:
     for path, node in _nodes(*PACKAGE):
         if isinstance(node, ast.FunctionDef) and path.name != COMMANDS:
             name = f"{path.relative_to(ROOT)}:{node.name}"
-            given = [one.arg for one in node.args.posonlyargs + node.args.args + node.args.kwonlyargs]
-            if len(given) - ("self" in given) > MOST_PARAMETERS:
+            names = [arg.arg for arg in node.args.posonlyargs + node.args.args + node.args.kwonlyargs]
+            if len(names) - ("self" in names) > MOST_PARAMETERS:
                 wide.append(name)
             if (node.end_lineno or 0) - node.lineno >= MOST_LINES:
                 long.append(name)
@@ -52,13 +53,28 @@ def large_functions() -> tuple[list[str], list[str]]:
 
 def repeated_names() -> dict[str, list[str]]:
     """Return the names of functions that two modules define, and the modules; commands and games left out."""
-    found = defaultdict(list)
+    modules = defaultdict(list)
     for path in sources(*PACKAGE):
         if not set(OWN_SHAPE) & set(path.parts) and path.name != COMMANDS:
             for node in ast.parse(path.read_text(encoding="utf-8")).body:
                 if isinstance(node, ast.FunctionDef):
-                    found[node.name].append(str(path.relative_to(ROOT)))
-    return {name: modules for name, modules in sorted(found.items()) if len(modules) > 1}
+                    modules[node.name].append(str(path.relative_to(ROOT)))
+    return {name: paths for name, paths in sorted(modules.items()) if len(paths) > 1}
+
+
+def _defined(node: ast.AST) -> str:
+    """Return the name that a node defines: an argument, a variable, an attribute or a function; empty: none."""
+    if isinstance(node, ast.arg):
+        return node.arg
+    if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store):
+        return node.id if isinstance(node, ast.Name) else node.attr
+    return node.name if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else ""
+
+
+def empty_names(*folders: str) -> Counter[str]:
+    """Return how often each of the names is defined that say only that something exists."""
+    names = Counter(_defined(node) for _, node in _nodes(*folders))
+    return Counter({name: names[name] for name in EMPTY_NAMES})
 
 
 def private_imports() -> tuple[int, int]:
@@ -130,6 +146,9 @@ def main() -> None:
     print(f"functions of more than {MOST_LINES} lines: {len(long)}: {', '.join(long)}")
     names = repeated_names()
     print(f"function names in two modules: {len(names)}: {', '.join(names)}")
+    empty = empty_names(*PACKAGE)
+    counts = ", ".join(f"{name} {count}" for name, count in empty.most_common())
+    print(f"names that say only that something exists: {empty.total()}: {counts}")
     print(f"imports of private modules: {private} of {imports}, {100 * private / imports:.0f} %")
     print(f"monkeypatches: {sum(matches('monkeypatch.set(?:attr|item)', path) for path in tests)}")
     print(f"test files that name CardEnv: {sum(matches('CardEnv', path) > 0 for path in tests)}")

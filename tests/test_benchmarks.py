@@ -16,20 +16,19 @@ import numpy as np
 import pytest
 
 from benchmarks import Row, gpu, in_turns, markdown, timed
-from benchmarks import __main__ as everything
 from benchmarks.__main__ import (
     DECISIONS,
     NUM_ACTIONS,
     OBS_SIZE,
     OPEN_SPIEL,
     TrickGame,
-    compiled,
+    compile_game,
     open_spiel_moves,
     our_steps,
     turns_of,
 )
 from card_envs import BatchEnv, get_game
-from card_envs.envs.aec import CardEnv
+from card_envs.envs.aec import env_with
 from card_envs.scaffold.high_card import GAME as TINY
 
 HANDS, PLAYED, TRICK_OF, WINNERS = slice(0, 54), slice(54, 270), slice(270, 324), slice(378, 432)
@@ -38,7 +37,7 @@ needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is
 
 @needs_compiler
 def test_the_c_game_is_a_trick_game(tmp_path: Path) -> None:
-    game = TrickGame(compiled(tmp_path), 64, seed=3)
+    game = TrickGame(compile_game(tmp_path), 64, seed=3)
     ended, rows = 0, np.arange(64)
     for _ in range(600):
         bidding = game.mask[:, 54:].any(axis=1)
@@ -85,16 +84,7 @@ def test_what_others_play_is_counted() -> None:
     pytest.importorskip("pyspiel")
     for game in OPEN_SPIEL:
         assert open_spiel_moves(game)()[0] == DECISIONS
-    assert turns_of(CardEnv(TINY))()[0] == DECISIONS
-
-
-@pytest.mark.slow
-def test_training_is_counted() -> None:
-    pytest.importorskip("sb3_contrib")
-    from benchmarks.training import rows
-
-    found = list(rows(1e-9))
-    assert len(found) == 1 and all(row.other_rate > 0 and row.own_rate > 0 for row in found)
+    assert turns_of(env_with(TINY, {}))()[0] == DECISIONS
 
 
 def test_rows_hold_rates_and_ratios() -> None:
@@ -107,47 +97,7 @@ def test_rows_hold_rates_and_ratios() -> None:
     ]
 
 
-def test_the_table_goes_between_the_marks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    page = tmp_path / "README.md"
-    page.write_text("before\n<!-- benchmarks -->\nold\n<!-- /benchmarks -->\nafter\n")
-    monkeypatch.setattr(everything, "PAGE", page)
-    monkeypatch.setitem(everything.BENCHMARKS, "step", lambda seconds: [Row("work", "other", 20.0, 60.0, [3.0])])
-    monkeypatch.setattr(sys, "argv", ["benchmarks", "--only", "step", "--write"])
-    everything.main()
-    table = capsys.readouterr().out
-    assert "| work | other |" in table
-    assert page.read_text() == f"before\n<!-- benchmarks -->\n{table}<!-- /benchmarks -->\nafter\n"
-
-
 # Beside pgx on a GPU
-
-
-def test_each_takes_its_turn_on_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """With kernels that are not launched, and pgx's environments that do nothing; one finds no memory."""
-    from card_envs.engine import gpu as engine
-    from tests import ptx
-
-    def steps(name: str, tables: int) -> Callable[[], int]:
-        if name == "full":
-            raise RuntimeError("RESOURCE_EXHAUSTED")
-
-        def work() -> int:
-            turns.append(name)
-            return 7
-
-        return work
-
-    turns: list[str] = []
-    monkeypatch.setattr(engine, "GpuBatchEnv", lambda *arguments, device: ptx.Recorder(*arguments))
-    monkeypatch.setattr(gpu, "GAMES", {TINY.name: TINY})
-    monkeypatch.setattr(gpu, "PGX", ("full", "one", "other"))
-    monkeypatch.setattr(gpu, "pgx_steps", steps)
-    found = gpu.measured(4, 1e-9)
-    assert list(found) == [TINY.name, "pgx one", "pgx other"] and min(found.values()) > 0
-    assert turns == ["one", "other", *["one", "other"] * (1 + gpu.ROUNDS)]
-    assert "full, 4 tables: left out: RESOURCE_EXHAUSTED" in capsys.readouterr().err
 
 
 def test_what_a_gpu_lacks_is_said_in_a_line() -> None:
@@ -173,11 +123,11 @@ def test_pgx_plays_on_the_cpu() -> None:
 def test_methods_learn(method: str, needs: str) -> None:
     for needed in ("torch", needs):
         pytest.importorskip(needed)
-    from benchmarks.training import METHODS, Budget, measured, options_of
+    from benchmarks.training import METHODS, TimeBudget, measure, options_of
 
     game = get_game("back_alley")
-    decisions, policy = next(METHODS[method](game, options_of(game), 0, Budget(0.01)))
-    assert decisions > 0 and 0 <= measured(game, policy(), 4)["greedy"]["won"]["mean"] <= 1
+    decisions, policy = next(METHODS[method](game, options_of(game), 0, TimeBudget(0.01)))
+    assert decisions > 0 and 0 <= measure(game, policy(), 4)["greedy"]["won"]["mean"] <= 1
 
 
 def test_learning_curves_count_only_learning(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,7 +146,7 @@ def test_learning_curves_count_only_learning(monkeypatch: pytest.MonkeyPatch) ->
         now[0] += 1000
         return {"seen": policy}
 
-    budget = baselines.Budget(1.0)
+    budget = baselines.TimeBudget(1.0)
     points = baselines.curve(learning(), budget, measure)
     assert [(point["decisions"], point["after"]) for point in points] == [
         (20_000, [0.1]), (40_000, [0.3, 30_000]), (100_000, [100_000]), (120_000, [1.0]),

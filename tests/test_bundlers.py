@@ -18,8 +18,8 @@ import pytest
 
 from card_envs.build import build_api
 from tests.conftest import npm_install, program
+from tests.frontends.page.test_page import browser
 from tests.test_js import JS, PORTED
-from tests.test_page import browser
 from tests.test_static_page import Quiet
 
 __all__ = ["browser"]  # a fixture

@@ -41,12 +41,12 @@ def without_libraries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     _library.chosen_target.cache_clear()
     yield
     _library.chosen_target.cache_clear()
-    specializing._bound.cache_clear()
+    specializing._specialized.cache_clear()
 
 
 def bound_anew() -> Any:
     """The loop as a fresh process would bind it; says that action 1 is illegal at table 1."""
-    specializing._bound.cache_clear()
+    specializing._specialized.cache_clear()
     loop: Any = specializing.specialize(find_illegal)
     assert loop(0, 2, np.array([[3], [1]], np.uint64), 5, np.array([1, 1])) == 1
     return loop

@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 import tomllib
 from importlib import import_module
 from pathlib import Path
@@ -27,24 +26,27 @@ from typer.testing import CliRunner
 from card_envs import bench
 from card_envs.__main__ import app
 from card_envs.compare import waiting
-from card_envs.compare.contests import Contest, join, play_contest
 from card_envs.compare.estimates import Estimate
 from card_envs.compare.report import on_one_line, percent
-from card_envs.envs.aec import CardEnv
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents import opponent_names
 from card_envs.opponents.names import MODELS
 from card_envs.opponents.policy import ActionValue, Decisions
 from card_envs.options import UnknownOption
+from card_envs.play.episode import Episode
 from card_envs.play.narration import hint_text
 from card_envs.scaffold.high_card import GAME
-from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from card_envs.system import files
-from tests.conftest import command_parameters, run
+from tests.conftest import command_parameters, run, table_of
 
 ROOT = Path(__file__).parents[1]
 SOLVED = next(game for game in GAMES.values() if game.solver)
+
+
+def view_of(game: Game) -> dict[str, Any]:
+    table = table_of(game, {}, 1)
+    return game.view.view(table.state, table.seat)
 
 
 def test_versions() -> None:
@@ -70,9 +72,7 @@ def test_games_and_players_are_completed_at_the_shell() -> None:
 
 
 def test_positions_come_from_standard_input(tmp_path: Path) -> None:
-    env = CardEnv(GAME)
-    env.reset(seed=1)
-    view = json.dumps(env.view(env.agent_selection))
+    view = json.dumps(view_of(GAME))
     (tmp_path / "view.json").write_text(view)
     answers = []
     for word, given in (("-", view), (str(tmp_path / "view.json"), None)):
@@ -83,17 +83,6 @@ def test_positions_come_from_standard_input(tmp_path: Path) -> None:
     assert answers[0] == answers[1]
     result = CliRunner().invoke(app, ["advise", GAME.name, "-"], input="{")
     assert isinstance(result.exception, ValueError) and str(result.exception).startswith("-: not JSON")
-
-
-def test_slow_players_are_watched_within_a_part() -> None:
-    """Moves made so far, against those that `greedy` would make: an estimate long before the first part is there."""
-    contest = Contest(GAME, ("search:8", "search:16", "greedy"))
-    seen: list[int] = []
-    watched = join(list(play_contest(contest, 16, watch=seen.append)))
-    unwatched = join(list(play_contest(contest, 16)))
-    assert (watched.margins == unwatched.margins).all()
-    assert min(seen) >= 0 and len(seen) > 2
-    assert 0.5 < sum(seen) / contest.expected_moves(np.arange(16)) < 2
 
 
 def test_time_left_follows_from_the_share_that_is_done() -> None:
@@ -121,22 +110,19 @@ def test_ctrl_c_during_the_imports_shows_nothing(tmp_path: Path) -> None:
     assert done.returncode == 1 and "RuntimeError: broken" in done.stderr
 
 
-@pytest.mark.parametrize("option", ["illegal_move=raise", "render_mode=human", "observe=flat", "self=1", "game=x"])
 @pytest.mark.parametrize(
     "words",
     [["play"], ["watch"], ["compare", "random", "greedy"], ["survey"], ["generate", "--out", "games"], ["solve"]],
     ids=lambda words: words[0],
 )
-def test_options_are_those_of_the_game(
-    words: list[str], option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_options_are_those_of_the_game(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """None reaches another argument of what the command makes, and nothing is begun."""
     monkeypatch.chdir(tmp_path)
-    game = next(game for game in GAMES.values() if words[0] != "solve" or game.solver is not None)
     command, *rest = words
-    result = CliRunner().invoke(app, [command, game.name, *rest, "-o", option])
-    assert isinstance(result.exception, UnknownOption), result.output
-    assert f"unexpected keyword argument '{option.partition('=')[0]}'. The options are " in str(result.exception)
+    for option in ("illegal_move=raise", "render_mode=human", "self=1", "game=x"):
+        name = option.partition("=")[0]
+        with pytest.raises(UnknownOption, match=f"unexpected keyword argument '{name}'. The options are "):
+            run(command, SOLVED.name, *rest, "-o", option)
     assert not list(tmp_path.iterdir())
 
 
@@ -168,18 +154,15 @@ program.main()
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None and child.stdout.readline() == "searching\n"
-        time.sleep(0.5)  # until that line is behind it
         child.send_signal(signal.SIGINT)
         assert child.wait(60) == 130 and child.stdout.read() == "stopped\n"
 
 
-@pytest.mark.parametrize("command", ["review", "watch --replay"])
-def test_a_file_does_not_speak_to_the_terminal(command: str, tmp_path: Path) -> None:
+def test_a_file_does_not_speak_to_the_terminal(tmp_path: Path) -> None:
     """Its control characters are spelled out in an error."""
-    env = CardEnv(SOLVED)
-    env.reset(seed=1)
-    (tmp_path / "game.json").write_text(json.dumps(env.record().model_dump() | {"\x1b]0;pwned\x07\x1b[2J": 1}))
-    words = [sys.executable, "-m", "card_envs", *command.split(), "game.json"]
+    record = Episode(SOLVED, SOLVED.options(), seed=1).record().model_dump()
+    (tmp_path / "game.json").write_text(json.dumps(record | {"\x1b]0;pwned\x07\x1b[2J": 1}))
+    words = [sys.executable, "-m", "card_envs", "review", "game.json"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "\\x1b]0;pwned\\x07\\x1b[2J" in done.stdout + done.stderr
@@ -189,9 +172,7 @@ def test_a_file_does_not_speak_to_the_terminal(command: str, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "words",
     [
-        "compare GAME greedy OPPONENT --pairs 2",
         "compare GAME greedy OPPONENT --pairs 2 --review 2 --review-games 2 --by search:16",
-        "survey GAME OPPONENT --episodes 2",
         "watch GAME --opponents OPPONENT",
     ],
 )
@@ -227,21 +208,19 @@ def said_of(words: str) -> str:
     return str(result.exception) + result.output
 
 
-@pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
-@pytest.mark.parametrize("parameter", list(command_parameters("float")), ids=" ".join)
-def test_numbers_of_commands_are_finite(
-    parameter: tuple[str, str], value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_numbers_of_commands_are_finite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    command, option = parameter[0], f"--{parameter[1].replace('_', '-')}"
-    needed = {"generate": "--out OUT", "compare": "greedy"}.get(command, "")
-    game = "" if command in ("serve", "bench", "watch") else SOLVED.name
-    text = said_of(f"{command} {game} {option}={value} {needed}")
-    assert option in text and re.search("expected a finite number|should be greater", text), text
+    for command, parameter in command_parameters("float"):
+        option = f"--{parameter.replace('_', '-')}"
+        needed = {"generate": "--out OUT", "compare": "greedy"}.get(command, "")
+        game = "" if command in ("serve", "bench", "watch") else SOLVED.name
+        for value in ("nan", "-inf"):
+            text = said_of(f"{command} {game} {option}={value} {needed}")
+            assert option in text and re.search("expected a finite number|should be greater", text), text
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("device", ["tpu", "CPU", "gpu", "cuda:", "cuda:x", ""])
+@pytest.mark.parametrize("device", ["CPU", "cuda:"])
 def test_devices_of_bench_are_named(device: str) -> None:
     assert f"expected cpu, or a GPU: cuda, cuda:0, cuda:1, …, got {device!r}" in said_of(f"bench --device={device}")
 
@@ -288,7 +267,7 @@ def test_the_script_finds_modules_as_the_module_does(tmp_path: Path) -> None:
         assert done.returncode == code, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("words", ["survey no_such_game", "watch --replay nowhere.json", "train --config nowhere.toml"])
+@pytest.mark.parametrize("words", ["watch --replay nowhere.json", "train --config nowhere.toml"])
 def test_errors_go_to_stderr(words: str) -> None:
     """What a command has to say goes to stdout, which others read."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -322,9 +301,6 @@ def test_figures_that_round_to_zero_have_no_minus() -> None:
         "she would play A, expecting about +0.0 points. The others, compared with it:\n    B: +0.0",
         "0",
     ]
-    for folder in ("card_envs", "training"):
-        for file in (ROOT / folder).rglob("*.py"):
-            assert not re.search(r"\{[^{}\n]*:\+\.\d", file.read_text(encoding="utf-8")), file
 
 
 class Unasked:
@@ -358,9 +334,7 @@ COMPARE = ("compare", "high_card", "greedy", "trivial", "--pairs", "30")
     ids=lambda words: f"{words[0]} {words[-1]}",
 )
 def test_files_that_cannot_be_written_are_named_first(words: tuple[str, ...], tmp_path: Path) -> None:
-    env = CardEnv(HIGH_CARD)
-    env.reset(seed=1)
-    (tmp_path / "in.json").write_text(json.dumps(env.view(env.agent_selection)))
+    (tmp_path / "in.json").write_text(json.dumps(view_of(GAME)))
     (tmp_path / "f.png").mkdir()
     words = tuple(word.format(json=tmp_path / "in.json") for word in words)
     for path, said in ((tmp_path / "no" / "file.png", "there is no folder"), (tmp_path / "f.png", "is a folder")):
@@ -368,7 +342,7 @@ def test_files_that_cannot_be_written_are_named_first(words: tuple[str, ...], tm
             run(*words, path)
 
 
-def test_pictures_and_records_are_checked_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pictures_and_records_are_checked_first(tmp_path: Path) -> None:
     words = ("compare", "high_card", UNASKED, "trivial")
     (tmp_path / "file").touch()
     with pytest.raises(ValueError, match="no files can be written there"):
@@ -376,10 +350,6 @@ def test_pictures_and_records_are_checked_first(tmp_path: Path, monkeypatch: pyt
     pytest.importorskip("matplotlib")
     with pytest.raises(ValueError, match=r"p\.docx: expected a name that ends in \."):
         run(*words, "--picture", tmp_path / "p.docx")
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.setitem(sys.modules, "matplotlib.backend_bases", None)
-    with pytest.raises(ValueError, match="pictures need matplotlib: pip install"):
-        run(*words, "--json", tmp_path / "j", "--picture", tmp_path / "p")
 
 
 @pytest.mark.parametrize("words", [(*COMPARE[:-1], "64"), ("solve", SOLVED.name, "--packs", "3", "--positions", "50")])
@@ -416,7 +386,7 @@ def test_bench_measures_as_long_as_it_is_told() -> None:
         patch.setattr("time.process_time", lambda: clock[0] / 2)
         assert bench.rate(work, 3.0) == (12.0, 24.0)
     assert clock[0] == 3.25  # the warm-up is not counted
-    env = bench.batch_out_of_step(HIGH_CARD, 64)
+    env = bench.batch_out_of_step(GAME, 64)
     assert len(np.unique(env.states["num_played"])) > 3
 
 

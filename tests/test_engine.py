@@ -26,7 +26,7 @@ from card_envs.compiling import _instructions, rule, specialize
 from card_envs.compiling._rules import INTERPRETED
 from card_envs.engine import batch, kernels, sets, sums
 from card_envs.engine.batch import BatchEnv
-from card_envs.engine.legality import IllegalMove, note_legal, unpacked, words
+from card_envs.engine.legality import IllegalMove, num_words, pack_mask, unpack_mask
 from card_envs.engine.rng import advance, below, derive, shuffle, table_keys
 from card_envs.engine.seen import Seen, forget, is_new, new_seen
 from card_envs.engine.table import Table
@@ -841,9 +841,9 @@ def test_packed_masks(size: int) -> None:
     rng = np.random.default_rng(size)
     masks = (rng.random((50, size)) < 0.4).astype(np.int8)
     for mask in masks:
-        legal = np.zeros(words(size), np.uint64)
-        specialize(note_legal)(mask, legal)
-        assert np.array_equal(unpacked(legal, size), mask)
+        legal = np.zeros(num_words(size), np.uint64)
+        specialize(pack_mask)(mask, legal)
+        assert np.array_equal(unpack_mask(legal, size), mask)
 
 
 def test_batches_do_not_believe_their_masks(game: Game) -> None:

@@ -28,6 +28,7 @@ MAY_BE_HEAVY = {
     "_actors", "_pickled",
 }  # fmt: skip
 # Shared tests that name games, as users see them; `tests/training` trains on one of the games.
+OF_A_GAME = {"games", "training"}
 NAMING = {
     "test_coverage.py", "test_installation.py", "test_installed_games.py", "test_documents.py", "test_opponents.py",
     "size.py", "test_trainers.py", "test_benchmarks.py", "test_search.py", "test_native.py",
@@ -205,8 +206,8 @@ def test_shared_tests_name_no_game(game: Game) -> None:
     if not game.package.startswith("card_envs.games."):
         pytest.skip("a game outside the package")
     named = naming(game)
-    for file in (ROOT / "tests").glob("*.py"):
-        if file.name in NAMING:
+    for file in sources("tests"):
+        if file.name in NAMING or file.parts[len(ROOT.parts) + 1] in OF_A_GAME:
             continue
         for word in code_without_docstrings(file):
             assert not named.search(word), f"{file} names {game.title}: {word!r}"

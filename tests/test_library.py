@@ -41,10 +41,10 @@ class NoCompiler:
 sys.meta_path.insert(0, NoCompiler())
 """
 VISIT = """
-from card_envs.compiling.loops import game_of
+from card_envs.compiling.loops import game_of_package
 from card_envs.build._warm_up import warm_up
 from card_envs.games import GAMES
-game = game_of({package!r})
+game = game_of_package({package!r})
 GAMES.setdefault(game.name, game)
 warm_up(game)
 """
@@ -68,7 +68,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def use(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Path], None]]:
     """Lets this process look for libraries in another folder, as a fresh process would."""
     caches: list[Any] = [
-        specializing._bound, library.chosen_target, library._library, library._sums, library._caller, library._warn
+        specializing._specialized, library.chosen_target, library._library, library._sums, library._caller,
+        library._warn,
     ]  # fmt: skip
 
     def forget() -> None:

@@ -273,7 +273,7 @@ from card_envs.build import _native
 from card_envs.compiling import targets
 from card_envs.scaffold.high_card import GAME
 
-prepared = _native.prepared(_native.Task(GAME.package, "search:8,moves=turn", ("equal",)))
+prepared = _native.prepare(_native.Task(GAME.package, "search:8,moves=turn", ("equal",)))
 targets.object_code = lambda text, target: print(text) or b""  # what would be made machine code of
 _native.compile_task(prepared, ("native",), Path(sys.argv[1]))
 """
@@ -433,11 +433,11 @@ def test_the_same_in_webassembly(built: Path, tmp_path: Path) -> None:
 
 
 HOST = """
-from card_envs.compiling._numba import leave_raw
+from card_envs.compiling._numba import keep_unoptimized
 from card_envs.engine.batch import BatchEnv
 from card_envs.scaffold.high_card import GAME
 BatchEnv(GAME, 1, seed=1)
-leave_raw()
+keep_unoptimized()
 """
 
 

@@ -24,7 +24,7 @@ from card_envs.frontends.serve._messages import Problem
 from card_envs.game import Game
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.conftest import need_moves, option_sets, play_randomly, run, short_options
-from tests.serving import ask
+from tests.frontends.serving import ask
 
 
 def finished(game: Game, seed: int = 1) -> GameRecord:

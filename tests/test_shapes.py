@@ -35,11 +35,10 @@ def test_every_shape_is_tested() -> None:
     [pytest.param(shape, marks=pytest.mark.processes if shape in QUICK else pytest.mark.slow) for shape in SHAPES],
 )
 def test_shapes_pass_the_shared_tests(shape: str) -> None:
-    files = [f"tests/test_{name}.py" for name in SHARED]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", shape, "-rs"]
     alone = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(
-        [*command, "--game", f"tests.shapes.{shape}", *files], cwd=ROOT, env=alone, capture_output=True, text=True
+        [*command, "--game", f"tests.shapes.{shape}", *SHARED], cwd=ROOT, env=alone, capture_output=True, text=True
     )
     print(done.stdout)
     assert done.returncode == 0 and SHAPES[shape] in done.stdout, done.stdout[-4000:] + done.stderr[-1000:]

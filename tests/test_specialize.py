@@ -133,9 +133,9 @@ import numpy as np
 import card_envs
 from card_envs.build import _warm_up as warm
 from card_envs.compiling import _specialize as specializing
-from card_envs.compiling.loops import game_of
+from card_envs.compiling.loops import game_of_package
 
-game, folder = game_of(sys.argv[1]), str(Path(card_envs.__file__).parent)
+game, folder = game_of_package(sys.argv[1]), str(Path(card_envs.__file__).parent)
 card_envs.games.GAMES.setdefault(game.name, game)
 ran = {}
 
@@ -155,13 +155,13 @@ def recorded(wanted, bound):
     return called
 
 with specializing.watching_specialize(recorded), np.errstate(all="ignore"):
-    warm.visit_environments(game)
-    warm.visit_batches(game)
+    warm.warm_up_environments(game)
+    warm.warm_up_batches(game)
     for name in {re.sub(r"^search:[0-9]+", "", name): name for name in warm.opponent_names(game)}.values():
         if "moves=turn" not in name or game.name == "high_card":  # a minute; `strong` has the same files
-            warm.visit_opponent(game, warm.load_opponent(name, game))
+            warm.warm_up_opponent(game, warm.load_opponent(name, game))
     if game.is_solitaire:
-        warm.visit_solver(game)
+        warm.warm_up_solver(game)
 
 for wanted, files in ran.items():
     digested = {function.__code__.co_filename for function in specializing.rebuild(wanted).sources}

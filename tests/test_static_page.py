@@ -22,8 +22,7 @@ from card_envs.build._page import BEGINS, MARK, write_page
 from card_envs.game import Game
 from card_envs.record import GameRecord
 from tests.conftest import built_for_js, short_options
-from tests.test_js import PORTED
-from tests.test_page import (
+from tests.frontends.page.test_page import (
     COMPILING,
     READY,
     SIZES,
@@ -39,6 +38,7 @@ from tests.test_page import (
     shot,
     sit_down,
 )
+from tests.test_js import PORTED
 
 JS = Path(__file__).parents[1] / "js"
 __all__ = ["browser"]  # a fixture

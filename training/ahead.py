@@ -7,16 +7,16 @@ shows that, not what it changes: see `training.moves`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from card_envs.engine.buffers import row_size
-from card_envs.engine.dealing import draw_world
+from card_envs.engine.dealing import copy_state, draw_world
 from card_envs.engine.sums import Floats
-from card_envs.game import Game, Int8s, Int64s, Rules, UInt64s, bounds, observe, reveals, total
+from card_envs.game import GREEDY, Game, Int8s, Int64s, Rules, UInt64s, bounds, observe, reveals, total
 from card_envs.opponents.macros import observation_hash
 from card_envs.opponents.networks.afterstates import (
     CHANCE_AHEAD,
@@ -28,7 +28,6 @@ from card_envs.opponents.networks.afterstates import (
     NOT_MERGED,
     NUM_AHEAD,
     NUM_FLAGS,
-    PLAYER,
     follow_seen,
     merge_moves,
     move_fields,
@@ -36,16 +35,14 @@ from card_envs.opponents.networks.afterstates import (
     play_ahead,
 )
 
-from .tables import copy_words
-
 if TYPE_CHECKING:  # it needs CUDA
     from card_envs.engine.gpu import GpuBatchEnv
 
-FOLLOWED_AT_ONCE = 1 << 17  # moves, each with a State and an observation
-ROWS_AT_ONCE = 1 << 16  # likewise, but for each of the worlds
+MOVES_PER_LAUNCH = 1 << 17  # moves, each with a State and an observation
+ROWS_PER_LAUNCH = 1 << 16  # likewise, but for each of the worlds
 REVEALS = 8  # a flag of a move beside KEPT, MOVES_AGAIN and ENDS_DEAL
 NOWHERE, TO_ITS_END, AHEAD = range(3)  # how far a move is followed: it is the only one, it ends the deal, or neither
-IN_ALL = 1 + NUM_AHEAD  # States of a decision: as it is, then its worlds
+STATES_PER_DECISION = 1 + NUM_AHEAD  # States of a decision: as it is, then its worlds
 
 
 def wide_entries(rules: Rules) -> Int64s:
@@ -67,23 +64,37 @@ def ahead_columns(rules: Rules) -> tuple[Int64s, Floats]:
     return np.concatenate([np.arange(len(scale)), wide]), np.concatenate([share, scale[wide] / np.float32(NUM_AHEAD)])
 
 
-def follow_pairs(
-    first: int, last: int, states: NDArray[Any], words: Int64s, pairs: Int64s, played: NDArray[Any],
-    played_words: Int64s, seen: Int8s, facts: tuple[int, int], followed: UInt64s, kept: Int8s,
-) -> None:  # fmt: skip
-    """Write where moves of pairs [R, 2], a decision and a move, lead: at their places in `followed` and `kept` [n, A].
+class FollowWorkspace(NamedTuple):
+    """The workspace of `follow_pairs`: row r works at r % K.
 
-    Row r works in `played` and `seen` [K] at r % K. `words` and `played_words` are the same memory as the States;
-    `facts` are whether all see alike and the size of an observation, which is padded in `seen`.
+    Attributes:
+        played: [K] States.
+        seen: [K, at least obs_size] observations, padded for hashes.
+        obs_size: size of an observation.
+        all_see_alike: the game's.
     """
+
+    played: Any
+    seen: Any
+    obs_size: int
+    all_see_alike: bool
+
+
+def follow_pairs(
+    first: int, last: int, states: NDArray[Any], pairs: Int64s, workspace: FollowWorkspace, followed: UInt64s,
+    kept: Int8s,
+) -> None:  # fmt: skip
+    """Write where pairs [R, 2] of a decision and a move lead: at their places in `followed` and `kept` [n, A]."""
     for r in range(first, last):
-        k, i, action = r % played.shape[0], pairs[r, 0], pairs[r, 1]
+        k, i, action = r % workspace.played.shape[0], pairs[r, 0], pairs[r, 1]
         seat = states[i].seat
         if reveals(states[i], action):
             followed[i, action], kept[i, action] = NOT_MERGED, KEPT | MOVES_AGAIN | REVEALS
         else:
-            copy_words(words[i], played_words[k])
-            followed[i, action], mark = follow_seen(played[k], action, seat, facts[0] != 0, seen[k], facts[1])
+            copy_state(states, i, workspace.played, k)
+            followed[i, action], mark = follow_seen(
+                workspace.played[k], action, seat, workspace.all_see_alike, workspace.seen[k], workspace.obs_size
+            )
             kept[i, action] = KEPT | mark
 
 
@@ -94,34 +105,34 @@ def merge_followed(first: int, last: int, baseline: Any, followed: Any, reached:
 
 
 def draw_ahead(
-    first: int, last: int, states: NDArray[Any], words: Int64s, decisions: Int64s, obs_size: int, before: Int8s,
-    keys: UInt64s, worlds: NDArray[Any], world_words: Int64s,
+    first: int, last: int, states: NDArray[Any], decisions: Int64s, obs_size: int, before: Int8s, keys: UInt64s,
+    worlds: NDArray[Any],
 ) -> None:  # fmt: skip
     """Write what is seen at decisions, and their worlds.
 
     Args:
         first, last: which of the decisions.
-        states: `words` are the same memory.
+        states: the tables' States.
         decisions: [n, 2] numbers of States, and how many afterstates there are: a single one needs no worlds.
         obs_size: size of an observation.
         before: [n, D] written, the observation, from whose hash the worlds are drawn; padded.
         keys: [n] workspace.
-        worlds: [n * IN_ALL] written: of each decision, its State and NUM_AHEAD worlds; `world_words` are the same.
+        worlds: [n * STATES_PER_DECISION] written: of each decision, its State and NUM_AHEAD worlds.
     """
     for n in range(first, last):
-        i, own = decisions[n, 0], n * IN_ALL
+        i, start = decisions[n, 0], n * STATES_PER_DECISION
         seat = states[i].seat
-        copy_words(words[i], world_words[own])
+        copy_state(states, i, worlds, start)
         observe(states[i], seat, before[n, :obs_size])
         keys[n] = observation_hash(before[n])
-        for world in range(own + 1, own + IN_ALL if decisions[n, 1] > 1 else own + 1):
-            copy_words(world_words[world - 1], world_words[world])
+        for world in range(start + 1, start + STATES_PER_DECISION if decisions[n, 1] > 1 else start + 1):
+            copy_state(worlds, world - 1, worlds, world)
             draw_world(worlds[world], seat, keys[n : n + 1])
 
 
 def look_ahead(
-    first: int, last: int, worlds: NDArray[Any], world_words: Int64s, moves: Int64s, played: NDArray[Any],
-    played_words: Int64s, seen: Int8s, all_see_alike: bool,
+    first: int, last: int, worlds: NDArray[Any], moves: Int64s, played: NDArray[Any], seen: Int8s,
+    all_see_alike: bool,
 ) -> None:  # fmt: skip
     """Write what the mover sees after moves [R, 3] in NUM_AHEAD worlds into `seen` [R * NUM_AHEAD, D].
 
@@ -129,9 +140,9 @@ def look_ahead(
     """
     for t in range(first, last):
         r, world = t // NUM_AHEAD, t % NUM_AHEAD
-        own, action, far = moves[r, 0] * IN_ALL, moves[r, 1], moves[r, 2]
-        seat = worlds[own].seat
-        copy_words(world_words[own + 1 + world if far == AHEAD else own], played_words[t])
+        start, action, far = moves[r, 0] * STATES_PER_DECISION, moves[r, 1], moves[r, 2]
+        seat = worlds[start].seat
+        copy_state(worlds, start + 1 + world if far == AHEAD else start, played, t)
         cards = CHANCE_AHEAD if far == AHEAD else 0
         most = MAX_AHEAD if far == AHEAD else 1 + MAX_FOLLOWED if far == TO_ITS_END else 0
         play_ahead(played[t], action, seat, all_see_alike, cards, most)
@@ -142,18 +153,18 @@ class AheadWriter:
     """Writes rows of decisions at tables on a GPU, for which it waits.
 
     Attributes:
-        width: of a row.
+        width: bytes of a row.
     """
 
     def __init__(self, game: Game, tables: GpuBatchEnv) -> None:
-        """Prepare to write."""
+        """Find the columns of a game's rows."""
         rules = game.rules
         self.game, self.tables = game, tables
         self._wide = torch.from_numpy(wide_entries(rules)).to(tables.device)
         self._size = total(move_fields(rules))
         self.width = row_size(self._size + len(self._wide))
 
-    def kept(self, states: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    def mark_moves(self, states: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Return [n, A] int8, not zero for each move that has a row: KEPT with further flags.
 
         Args:
@@ -165,12 +176,11 @@ class AheadWriter:
         kept = torch.zeros_like(mask, memory_format=torch.contiguous_format)
         followed, reached = torch.zeros((2, *mask.shape), dtype=torch.int64, device=mask.device).view(torch.uint64)
         pairs = mask.nonzero().contiguous()
-        number = min(len(pairs), FOLLOWED_AT_ONCE)
+        number = min(len(pairs), MOVES_PER_LAUNCH)
         played, seen = states.new_empty((number, states.shape[1])), self._observations(number)
-        words, facts = states.view(torch.int64), (int(self.game.all_see_alike), rules.OBS_SIZE)
-        for some in torch.split(pairs, FOLLOWED_AT_ONCE):
-            given = states, words, some, played, played.view(torch.int64), seen, facts
-            tables.run(follow_pairs, len(some), *given, followed, kept, bot=PLAYER)
+        workspace = FollowWorkspace(played, seen, rules.OBS_SIZE, self.game.all_see_alike)
+        for part in torch.split(pairs, MOVES_PER_LAUNCH):
+            tables.run(follow_pairs, len(part), states, part, workspace, followed, kept, bot=GREEDY)
         tables.run(merge_followed, len(mask), baseline, followed, reached, kept)
         return kept
 
@@ -179,33 +189,31 @@ class AheadWriter:
     ) -> None:
         """Write the rows [R, width] int8 of pairs [R, 2], which are the places of what is `kept`."""
         numbers = (kept != 0).sum(dim=1)
-        for some, into in zip(torch.split(pairs, ROWS_AT_ONCE), torch.split(rows, ROWS_AT_ONCE)):
-            decision, action = some.unbind(1)
-            decisions, own = torch.unique_consecutive(decision, return_inverse=True)
-            before, worlds = self._drawn(states, torch.stack([decisions, numbers[decisions]], dim=1))
+        for part, into in zip(torch.split(pairs, ROWS_PER_LAUNCH), torch.split(rows, ROWS_PER_LAUNCH)):
+            decision, action = part.unbind(1)
+            decisions, place = torch.unique_consecutive(decision, return_inverse=True)
+            before, worlds = self._draw(states, torch.stack([decisions, numbers[decisions]], dim=1))
             marks = kept[decision, action]
             far = torch.where(numbers[decision] > 1, AHEAD, NOWHERE).masked_fill(marks & ENDS_DEAL != 0, TO_ITS_END)
-            sums = self._summed(worlds, torch.stack([own, action, far], dim=1))
-            same = (sums == NUM_AHEAD * before.short()[own]).all(dim=1)
+            sums = self._sum_ahead(worlds, torch.stack([place, action, far], dim=1))
+            same = (sums == NUM_AHEAD * before.short()[place]).all(dim=1)
             self._finish(sums, same, marks, action, action == baseline[decision], into)
 
-    def _drawn(self, states: torch.Tensor, decisions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _draw(self, states: torch.Tensor, decisions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return observations [n, D] and worlds of decisions: see `draw_ahead`."""
         number, size = len(decisions), self.game.rules.OBS_SIZE
         before = self._observations(number)
         keys = torch.zeros(number, dtype=torch.uint64, device=states.device)
-        worlds = states.new_empty((number * IN_ALL, states.shape[1]))
-        given = states, states.view(torch.int64), decisions, size, before, keys, worlds, worlds.view(torch.int64)
-        self.tables.run(draw_ahead, number, *given)
+        worlds = states.new_empty((number * STATES_PER_DECISION, states.shape[1]))
+        self.tables.run(draw_ahead, number, states, decisions, size, before, keys, worlds)
         return before[:, :size], worlds
 
-    def _summed(self, worlds: torch.Tensor, moves: torch.Tensor) -> torch.Tensor:
+    def _sum_ahead(self, worlds: torch.Tensor, moves: torch.Tensor) -> torch.Tensor:
         """Return [R, D] int16, sums of what is seen after moves over the worlds: see `look_ahead`."""
         number, size = len(moves), self.game.rules.OBS_SIZE
         played = worlds.new_empty((number * NUM_AHEAD, worlds.shape[1]))
         seen = torch.empty((number * NUM_AHEAD, size), dtype=torch.int8, device=worlds.device)
-        given = worlds, worlds.view(torch.int64), moves, played, played.view(torch.int64), seen
-        self.tables.run(look_ahead, len(played), *given, self.game.all_see_alike, bot=PLAYER)
+        self.tables.run(look_ahead, len(played), worlds, moves, played, seen, self.game.all_see_alike, bot=GREEDY)
         sums = seen.new_zeros((number, size), dtype=torch.int16)
         for world in seen.view(number, NUM_AHEAD, size).unbind(1):
             sums += world
@@ -223,9 +231,9 @@ class AheadWriter:
         rows.zero_()
         rows[:, :start] = sums
         rows[:, self._size : self._size + len(self._wide)] = wide - NUM_AHEAD * means
-        shown = marks & MOVES_AGAIN != 0, marks & ENDS_DEAL != 0, is_baseline
-        rows[:, flags : self._size] = torch.stack(shown, dim=1)
-        changes = torch.stack([*shown, ~same]).any(dim=0)  # no row is without
+        known = marks & MOVES_AGAIN != 0, marks & ENDS_DEAL != 0, is_baseline
+        rows[:, flags : self._size] = torch.stack(known, dim=1)
+        changes = torch.stack([*known, ~same]).any(dim=0)  # no row is without
         rows.scatter_(1, start + action[:, None], ((marks & REVEALS != 0) | ~changes)[:, None].to(torch.int8))
 
     def _observations(self, number: int) -> torch.Tensor:

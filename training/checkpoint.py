@@ -35,9 +35,9 @@ class CheckpointFacts(BaseModel):
     """The facts of a checkpoint, beside its arrays.
 
     Attributes:
-        decisions, seconds: learned from and spent so far.
-        settings: of the run as they were given, as far as they may not change.
-        num_envs: of each process; 0 for an algorithm without them.
+        decisions, seconds: numbers learned from and spent so far.
+        settings: the run's settings that may not change.
+        num_envs: number of each process; 0 for an algorithm without them.
         algorithm: what the algorithm remembers beside arrays.
         ranks: the same for each process.
     """
@@ -119,12 +119,12 @@ def read_checkpoint(path: Path) -> Memory:
 
 def way_out(path: Path) -> str:
     """Return what to do about a broken checkpoint, for the end of a message."""
-    kept = previous(path)
+    earlier = previous(path)
     try:
-        decisions = _read(kept)[1]["decisions"]
+        decisions = _read(earlier)[1]["decisions"]
     except (OSError, ValueError):
         return "there is no good one before it: start again without --resume"
-    return f"the one before it is good, after {decisions:,} decisions: `mv {kept} {path}`, then --resume goes on"
+    return f"the one before it is good, after {decisions:,} decisions: `mv {earlier} {path}`, then --resume goes on"
 
 
 def _read(path: Path) -> Memory:
@@ -145,12 +145,12 @@ def _read(path: Path) -> Memory:
 # Checks of arrays
 
 
-def under(prefix: str, arrays: Arrays) -> Arrays:
+def with_prefix(prefix: str, arrays: Arrays) -> Arrays:
     """Return the arrays with a prefix to their names."""
     return {f"{prefix}/{name}": array for name, array in arrays.items()}
 
 
-def part_under(prefix: str, arrays: Arrays) -> Arrays:
+def without_prefix(prefix: str, arrays: Arrays) -> Arrays:
     """Return the arrays whose names have that prefix, without it."""
     return {name.removeprefix(f"{prefix}/"): array for name, array in arrays.items() if name.startswith(f"{prefix}/")}
 
@@ -162,17 +162,17 @@ def check_arrays(arrays: Arrays, like: Mapping[str, NDArray[Any]], what: str) ->
             f"{what}: expected arrays {', '.join(sorted(like))}; got {', '.join(sorted(arrays)) or 'none'}"
         )
     for name, array in arrays.items():
-        own = like[name]
-        if (array.shape, array.dtype) != (own.shape, own.dtype):
-            wanted, got = (f"{one.dtype} of shape {one.shape}" for one in (own, array))
+        expected = like[name]
+        if (array.shape, array.dtype) != (expected.shape, expected.dtype):
+            wanted, got = (f"{this.dtype} of shape {this.shape}" for this in (expected, array))
             raise ValueError(f"{what}/{name}: expected {wanted}, got {got}")
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise ValueError(f"{what}/{name}: expected finite numbers")
     return arrays
 
 
-def into_stream(rng: np.random.Generator, facts: dict[str, Any], name: str) -> None:
-    """Set a random stream to what is remembered under that name. Raises ValueError where that is no such thing."""
+def restore_stream(rng: np.random.Generator, facts: dict[str, Any], name: str) -> None:
+    """Set a random stream to the state of that name. Raises ValueError if the entry is not a random state."""
     try:
         rng.bit_generator.state = facts[name]
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
@@ -180,35 +180,35 @@ def into_stream(rng: np.random.Generator, facts: dict[str, Any], name: str) -> N
         raise ValueError(f"ranks: {name}: expected the state of a random stream ({kind})") from None
 
 
-def of_module(module: torch.nn.Module) -> Arrays:
+def module_arrays(module: torch.nn.Module) -> Arrays:
     """Return a module's weights."""
     return {name: tensor.detach().cpu().numpy() for name, tensor in module.state_dict().items()}
 
 
-def into_module(module: torch.nn.Module, arrays: Arrays, what: str) -> None:
+def restore_module(module: torch.nn.Module, arrays: Arrays, what: str) -> None:
     """Set a module's weights. Raises ValueError where they don't fit, naming them as `what`."""
-    module.load_state_dict(tensors(check_arrays(arrays, of_module(module), what)))
+    module.load_state_dict(tensors(check_arrays(arrays, module_arrays(module), what)))
 
 
 def tensors(arrays: Arrays) -> dict[str, torch.Tensor]:
-    """Return copies as tensors."""
+    """Return copies of arrays as tensors."""
     return {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
 
 
-def of_optimizer(optimizer: torch.optim.Optimizer) -> Arrays:
+def optimizer_arrays(optimizer: torch.optim.Optimizer) -> Arrays:
     """Return an optimizer's state of each parameter, by the parameter's number."""
     states: dict[int, dict[str, torch.Tensor]] = optimizer.state_dict()["state"]
     return {f"{i}/{name}": tensor.cpu().numpy() for i, state in states.items() for name, tensor in state.items()}
 
 
-def into_optimizer(optimizer: torch.optim.Adam, arrays: Arrays) -> None:
+def restore_optimizer(optimizer: torch.optim.Adam, arrays: Arrays) -> None:
     """Set Adam's means and squares of the gradients, of parameters that had any. Raises ValueError."""
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     like: Arrays = {}
     for i, parameter in enumerate(parameters):
         if f"{i}/step" in arrays:
-            own = parameter.detach().cpu().numpy()
-            like |= {f"{i}/step": np.zeros((), np.float32), f"{i}/exp_avg": own, f"{i}/exp_avg_sq": own}
+            weights = parameter.detach().cpu().numpy()
+            like |= {f"{i}/step": np.zeros((), np.float32), f"{i}/exp_avg": weights, f"{i}/exp_avg_sq": weights}
     check_arrays(arrays, like, "optimizer")
     states: dict[int, dict[str, torch.Tensor]] = {}
     for name, tensor in tensors(arrays).items():

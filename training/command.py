@@ -52,8 +52,8 @@ class CompilingColumn(ProgressColumn):
         if task.completed:
             return Text("")
         number = 0 if self._compiled is None else sum(event.is_end for _, event in self._compiled.buffer)
-        made = f"{number} functions compiled, " if number else ""
-        return Text(f"{made}{timedelta(seconds=round(task.elapsed or 0))}")
+        count = f"{number} functions compiled, " if number else ""
+        return Text(f"{count}{timedelta(seconds=round(task.elapsed or 0))}")
 
 
 @contextmanager

@@ -235,9 +235,9 @@ class Config(BaseModel):
         return self
 
     def _check_networks(self) -> None:
-        for name, given in (("baseline_bonus", self.baseline_bonus), ("margins", self.margins)):
-            if given and not self.reads_moves:
-                raise ValueError(f"{name} = {given}: only network = 'afterstates' and 'lookahead' read it")
+        for name, value in (("baseline_bonus", self.baseline_bonus), ("margins", self.margins)):
+            if value and not self.reads_moves:
+                raise ValueError(f"{name} = {value}: only network = 'afterstates' and 'lookahead' read it")
 
     def _check_pool(self) -> None:
         if self.pool_share + self.greedy_share > 1:
@@ -273,12 +273,12 @@ class Config(BaseModel):
 
 def recipes() -> dict[str, Path]:
     """Return the files of settings by name; those that train a shipped network are called as it is, after its game."""
-    found = {
+    files = {
         file.relative_to(folder).with_suffix("").as_posix(): file
         for folder in FOLDERS
         for file in sorted(folder.rglob("*.toml"))
     }
-    return dict(sorted(found.items(), key=lambda one: ("/" in one[0], one[0])))
+    return dict(sorted(files.items(), key=lambda item: ("/" in item[0], item[0])))
 
 
 def recipe(name: Path) -> Path:
@@ -380,5 +380,5 @@ def _problem(problem: Any, source: dict[str, str], path: Path) -> str:
     key = str(problem["loc"][0])
     if problem["type"] == "missing":
         return f"{path}: {key} is missing: {Config.model_fields[key].description}"
-    given = short_repr(problem["input"])
-    return f"{source.get(key, path)}: {key} = {given}: {message} ({key}: {Config.model_fields[key].description})"
+    value = short_repr(problem["input"])
+    return f"{source.get(key, path)}: {key} = {value}: {message} ({key}: {Config.model_fields[key].description})"

@@ -66,7 +66,7 @@ class ReplayedGraphs:
             self.warm_up(function)
             return
         if name not in self._replays:
-            self._replays[name] = self.captured(function)
+            self._replays[name] = self.capture(function)
         self._replays[name]()
 
     def forget(self) -> None:
@@ -77,7 +77,7 @@ class ReplayedGraphs:
         """Call a function as it will be captured."""
         raise NotImplementedError
 
-    def captured(self, function: Callable[[], None]) -> Callable[[], None]:
+    def capture(self, function: Callable[[], None]) -> Callable[[], None]:
         """Return what does the same as the function; capturing it does nothing yet."""
         raise NotImplementedError
 
@@ -96,7 +96,7 @@ class CudaGraphs(ReplayedGraphs):
             function()
         torch.cuda.current_stream().wait_stream(self._stream)
 
-    def captured(self, function: Callable[[], None]) -> Callable[[], None]:
+    def capture(self, function: Callable[[], None]) -> Callable[[], None]:
         graph = torch.cuda.CUDAGraph()
         for generator in self.generators:
             graph.register_generator_state(generator)

@@ -23,8 +23,8 @@ def processes_for(config: Config, wanted: int) -> int:
     """Return the number of processes that share a run.
 
     Args:
-        config: of the run as a whole.
-        wanted: their number; 0: one for each core, as far as tables and minibatches can be divided.
+        config: settings of the whole run.
+        wanted: number of processes; 0: one for each core, as far as tables and minibatches can be divided.
 
     Raises:
         ValueError: the run can't be divided among that many.

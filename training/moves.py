@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from card_envs.game import Game, Int64s, Rules, total
 from card_envs.opponents.networks._sparse import SparseRows
-from card_envs.opponents.networks.afterstates import Afterstates, afterstates, joined, move_fields
+from card_envs.opponents.networks.afterstates import Afterstates, afterstates, concatenate, move_fields
 
 from .after import AfterWriter
 from .ahead import AheadWriter
@@ -25,7 +25,7 @@ from .ahead import AheadWriter
 if TYPE_CHECKING:  # it needs CUDA
     from card_envs.engine.gpu import GpuBatchEnv
 
-KEPT_SHARE = 0.5  # of a GPU's free memory, for rows that are kept
+STORED_SHARE = 0.5  # of a GPU's free memory, for rows that are kept
 Selection: TypeAlias = torch.Tensor | slice  # of N decisions: numbers [n], or a stretch
 
 
@@ -33,8 +33,8 @@ class Moves(NamedTuple):
     """The moves of n decisions that have a row, R in all.
 
     Attributes:
-        decision: [R] which of the n each is of; ascending.
-        action: [R].
+        decision: [R] the decision of each, below n; ascending.
+        action: [R] its action.
         is_baseline: [R] bool, whether `greedy` would play it, where that is shown.
         changes: rows of `move_fields`: sparse ones and [R] their numbers; or [R, W] int8, with the observation after
             the move instead of its changes, zero from M on; with lookahead, sums of observations: see `ahead_columns`.
@@ -53,7 +53,7 @@ class MoveSource(Protocol):
         """Return the moves of some of the decisions."""
         ...
 
-    def shown(self) -> torch.Tensor:
+    def action_mask(self) -> torch.Tensor:
         """Return [N, A] int8, 1 for each move with a row."""
         ...
 
@@ -63,7 +63,7 @@ class MoveReading(NamedTuple):
 
     Attributes:
         lookahead: what `greedy` makes of them, else what they lead to at once.
-        shows_baseline: which of them `greedy` would play.
+        shows_baseline: whether they are shown which of them `greedy` would play.
     """
 
     lookahead: bool
@@ -74,7 +74,7 @@ class HostMoves:
     """Rows that lie in memory.
 
     Attributes:
-        after: of all N decisions.
+        after: the afterstates of all N decisions.
     """
 
     def __init__(self, after: Afterstates, rules: Rules) -> None:
@@ -87,19 +87,19 @@ class HostMoves:
         first, action, sparse = self.after
         moves, decision = (tensor.numpy() for tensor in moves_of(torch.from_numpy(first), rows))
         last = sparse.entry[sparse.starts[moves + 1] - 1]  # the baseline's entry comes last
-        found = decision, action[moves], last == self._size - 1, moves
-        decisions, actions, is_baseline, own = map(torch.from_numpy, found)
-        return Moves(decisions, actions, is_baseline, (sparse, own))
+        columns = decision, action[moves], last == self._size - 1, moves
+        decisions, actions, is_baseline, numbers = map(torch.from_numpy, columns)
+        return Moves(decisions, actions, is_baseline, (sparse, numbers))
 
-    def shown(self) -> torch.Tensor:
-        return torch.from_numpy(self.after.shown(self._num_actions))
+    def action_mask(self) -> torch.Tensor:
+        return torch.from_numpy(self.after.action_mask(self._num_actions))
 
 
 class HostRecorder:
     """The moves of a rollout's decisions at tables on the CPU."""
 
     def __init__(self, game: Game, reading: MoveReading, num_steps: int, tables: Any) -> None:
-        """Begin a rollout."""
+        """Begin to record a rollout."""
         self.game = game
         self.reading = reading
         self.tables = tables
@@ -108,24 +108,24 @@ class HostRecorder:
     def step(self, decides: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor) -> HostMoves:
         """Return what moves change now, of all B tables, but with moves where a network `decides` [B] alone."""
         states, decided = self.tables.env.states, decides.numpy().nonzero()[0]
-        found = self._found(states, decided, baseline)
+        after = self._afterstates(states, decided, baseline)
         counts = np.zeros(len(states) + 1, np.int64)
-        counts[decided + 1] = np.diff(found.first)
-        self.steps.append(found._replace(first=np.cumsum(counts)))
+        counts[decided + 1] = np.diff(after.first)
+        self.steps.append(after._replace(first=np.cumsum(counts)))
         return HostMoves(self.steps[-1], self.game.rules)
 
     def moves_at(self, states: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor) -> HostMoves:
         """Return what moves change at other States [n, itemsize], which are not recorded."""
         records = states.numpy().reshape(-1).view(self.game.rules.STATE)
-        return HostMoves(self._found(records, np.arange(len(records)), baseline), self.game.rules)
+        return HostMoves(self._afterstates(records, np.arange(len(records)), baseline), self.game.rules)
 
-    def _found(self, states: NDArray[Any], decided: Int64s, baseline: torch.Tensor) -> Afterstates:
-        shown = baseline.numpy() if self.reading.shows_baseline else np.full_like(baseline.numpy(), -1)
-        return afterstates(self.game, states, decided, shown, self.reading.lookahead)
+    def _afterstates(self, states: NDArray[Any], decided: Int64s, baseline: torch.Tensor) -> Afterstates:
+        shown_baseline = baseline.numpy() if self.reading.shows_baseline else np.full_like(baseline.numpy(), -1)
+        return afterstates(self.game, states, decided, shown_baseline, self.reading.lookahead)
 
     def all(self, baseline: torch.Tensor, mask: torch.Tensor) -> HostMoves:
         """Return what moves change, of all decisions so far."""
-        return HostMoves(joined(self.steps), self.game.rules)
+        return HostMoves(concatenate(self.steps), self.game.rules)
 
 
 def moves_of(first: torch.Tensor, rows: Selection) -> tuple[torch.Tensor, torch.Tensor]:
@@ -149,19 +149,19 @@ class DeviceMoves:
         self._states, self._baseline, self._mask = states, baseline, mask
 
     def of(self, rows: Selection) -> Moves:
-        pairs, changes = self._recorder.written(*self._taken(rows))
+        pairs, changes = self._recorder.write(*self._take(rows))
         return self._recorder.moves(pairs[:, 0], pairs[:, 1], changes)
 
-    def shown(self) -> torch.Tensor:
-        return self._recorder.shown(*self._taken(slice(None)))
+    def action_mask(self) -> torch.Tensor:
+        return self._recorder.action_mask(*self._take(slice(None)))
 
-    def _taken(self, rows: Selection) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return States, baseline and legal actions of some decisions, as `DeviceRecorder.written` takes them."""
-        states, baseline, mask = (taken(tensor, rows) for tensor in (self._states, self._baseline, self._mask))
+    def _take(self, rows: Selection) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return States, baseline and legal actions of some decisions, as `DeviceRecorder.write` takes them."""
+        states, baseline, mask = (take(tensor, rows) for tensor in (self._states, self._baseline, self._mask))
         return states, self._recorder.shown_baseline(baseline), mask
 
 
-class KeptMoves:
+class StoredMoves:
     """Rows that lie in a GPU's memory; reading them waits for it."""
 
     def __init__(self, recorder: DeviceRecorder, counts: torch.Tensor, actions: torch.Tensor, rows: torch.Tensor):
@@ -172,13 +172,13 @@ class KeptMoves:
 
     def of(self, rows: Selection) -> Moves:
         moves, decision = moves_of(self._first, rows)
-        return self._recorder.moves(decision, self._actions[moves], taken(self._rows, moves))
+        return self._recorder.moves(decision, self._actions[moves], take(self._rows, moves))
 
-    def shown(self) -> torch.Tensor:
+    def action_mask(self) -> torch.Tensor:
         _, decision = moves_of(self._first, slice(None))
-        shown = self._rows.new_zeros((len(self._first) - 1, self._recorder.game.rules.NUM_ACTIONS))
-        shown[decision, self._actions] = 1
-        return shown
+        mask = self._rows.new_zeros((len(self._first) - 1, self._recorder.game.rules.NUM_ACTIONS))
+        mask[decision, self._actions] = 1
+        return mask
 
 
 class DeviceRecorder:
@@ -187,13 +187,13 @@ class DeviceRecorder:
     def __init__(
         self, game: Game, reading: MoveReading, num_steps: int, tables: GpuBatchEnv, most_kept: int | None = None
     ) -> None:
-        """Begin a rollout.
+        """Begin to record a rollout.
 
         Args:
-            game: what is played.
+            game: the game.
             reading: what the networks read.
-            num_steps: of the rollout.
-            tables: where it is played.
+            num_steps: T of the rollout.
+            tables: the tables that play.
             most_kept: bytes of rows that may be kept for the update; None: as many as memory allows.
         """
         self.game = game
@@ -210,7 +210,7 @@ class DeviceRecorder:
         self._counts: list[torch.Tensor] = []
         self._actions: list[torch.Tensor] = []
 
-    def step(self, decides: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor) -> DeviceMoves | KeptMoves:
+    def step(self, decides: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor) -> DeviceMoves | StoredMoves:
         """Return what moves change now, of all B tables, from their baseline and legal actions.
 
         With lookahead, those where a network `decides` [B] alone have moves.
@@ -222,20 +222,20 @@ class DeviceRecorder:
         self._step += 1
         if not self.reading.lookahead:
             return DeviceMoves(self, states, baseline, mask)
-        pairs, rows = self.written(states, self.shown_baseline(baseline), mask * decides[:, None], keep=True)
+        pairs, rows = self.write(states, self.shown_baseline(baseline), mask * decides[:, None], keep=True)
         counts = torch.zeros_like(baseline).index_add_(0, pairs[:, 0], torch.ones_like(pairs[:, 0]))
         self._counts.append(counts)
         self._actions.append(pairs[:, 1].clone())
-        return KeptMoves(self, counts, self._actions[-1], rows)
+        return StoredMoves(self, counts, self._actions[-1], rows)
 
     def moves_at(self, states: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor) -> DeviceMoves:
         """Return what moves change at other States [n, itemsize], which are not recorded."""
         return DeviceMoves(self, states, baseline, mask)
 
-    def all(self, baseline: torch.Tensor, mask: torch.Tensor) -> DeviceMoves | KeptMoves:
+    def all(self, baseline: torch.Tensor, mask: torch.Tensor) -> DeviceMoves | StoredMoves:
         """Return what moves change, of all T * B decisions, from their baseline and legal actions [T, B, …]."""
         if self._rows is not None:
-            return KeptMoves(self, torch.cat(self._counts), torch.cat(self._actions), self._rows[: self._used])
+            return StoredMoves(self, torch.cat(self._counts), torch.cat(self._actions), self._rows[: self._used])
         return DeviceMoves(self, self._states.flatten(0, 1), baseline.flatten(), mask.flatten(0, 1))
 
     def moves(self, decision: torch.Tensor, action: torch.Tensor, rows: torch.Tensor) -> Moves:
@@ -246,14 +246,14 @@ class DeviceRecorder:
         """Return [n] the baseline actions that the networks are shown; -1 for none."""
         return baseline if self.reading.shows_baseline else torch.full_like(baseline, -1)
 
-    def written(
+    def write(
         self, states: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor, keep: bool = False
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return [R, 2] decisions with the actions that have a row, and the rows [R, W]: see `Moves`.
 
         Rows to `keep` lie side by side as long as all of them fit.
         """
-        kept = self._writer.kept(states, baseline, mask)
+        kept = self._writer.mark_moves(states, baseline, mask)
         pairs = kept.nonzero().contiguous()
         if keep and self._rows is not None and self._used + len(pairs) > len(self._rows):
             self._rows = None  # they are all written again
@@ -265,9 +265,9 @@ class DeviceRecorder:
         self._writer.write(states, baseline, kept, pairs, rows)
         return pairs, rows
 
-    def shown(self, states: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    def action_mask(self, states: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Return [n, A] int8, 1 for each action that has a row."""
-        return (self._writer.kept(states, baseline, mask) != 0).to(torch.int8)
+        return (self._writer.mark_moves(states, baseline, mask) != 0).to(torch.int8)
 
     def _room(self) -> torch.Tensor:
         """Return memory for as many rows as may be kept; in the simulator for all."""
@@ -275,12 +275,12 @@ class DeviceRecorder:
         most = self._most_kept
         if most is None and device.type == "cuda":
             cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-            most = int(KEPT_SHARE * (torch.cuda.mem_get_info(device)[0] + cached))
+            most = int(STORED_SHARE * (torch.cuda.mem_get_info(device)[0] + cached))
         number = self._most if most is None else min(self._most, most // width)
         return torch.empty((number, width), dtype=torch.int8, device=device)
 
 
-def taken(tensor: torch.Tensor, rows: Selection) -> torch.Tensor:
+def take(tensor: torch.Tensor, rows: Selection) -> torch.Tensor:
     """Return some rows of a tensor; of bytes, eight at a time where rows are whole words."""
     if isinstance(rows, slice):
         return tensor[rows]

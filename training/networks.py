@@ -34,15 +34,15 @@ from card_envs.opponents.networks.torch_policy import TorchPolicy
 
 from .ahead import ahead_columns
 from .config import Config
-from .moves import Moves, MoveSource, Selection, taken
+from .moves import Moves, MoveSource, Selection, take
 
 HEAD_GAIN = {"policy": 0.01, "value": 1.0}  # a small policy head begins near uniform play
 CPU = torch.device("cpu")
-PART = {"cpu": 2048, "cuda": 1 << 16}  # rows that a network evaluates at once
+ROWS_PER_EVALUATION = {"cpu": 2048, "cuda": 1 << 16}
 DENSE = 64  # width from which a dense product in 16 bits is faster than a sparse one in 32
 FAINT = 0.1  # spread of the first weights of entries that are not the observation's
-DECISIONS = 1 << 14  # whose moves a network scores at once on a GPU
-AT_ONCE = 512  # rows whose gradients stay in the processor's cache
+DECISIONS_PER_PASS = 1 << 14  # whose moves a network scores at once on a GPU
+ROWS_PER_PASS = 512  # rows whose gradients stay in the processor's cache
 
 
 class GradientWorkspace(NamedTuple):
@@ -50,7 +50,7 @@ class GradientWorkspace(NamedTuple):
 
     Attributes:
         ends: [D + 1] where the entries of each column end.
-        row_of, times: the entries of AT_ONCE rows by column: the row and the value of each.
+        row_of, times: the entries of ROWS_PER_PASS rows by column: the row and the value of each.
     """
 
     ends: Int64s
@@ -64,8 +64,8 @@ def _gather_gradient(
     """Add rows.T @ gradient to `out`: some rows at a time become columns, whose sums then stay in registers."""
     starts, entry, value = sparse
     ends, row_of, times = workspace
-    for first in range(0, len(rows), AT_ONCE):
-        last = min(first + AT_ONCE, len(rows))
+    for first in range(0, len(rows), ROWS_PER_PASS):
+        last = min(first + ROWS_PER_PASS, len(rows))
         ends[:] = 0
         for i in range(first, last):
             for k in range(starts[rows[i]], starts[rows[i] + 1]):
@@ -98,7 +98,7 @@ class SparseLinear(torch.autograd.Function):
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, None, None]:
         gradient = gradients[0].contiguous()
         out = np.zeros(ctx.shape, np.float32)
-        most = AT_ONCE * int(np.diff(ctx.sparse.starts).max(initial=0))
+        most = ROWS_PER_PASS * int(np.diff(ctx.sparse.starts).max(initial=0))
         workspace = GradientWorkspace(
             np.empty(len(out) + 1, np.int64), np.empty(most, np.int32), np.empty(most, np.float32)
         )
@@ -140,9 +140,9 @@ class Observations:
             self._sparse = compress(self.obs.numpy(), np.arange(len(self.obs)), scale)
         return self._sparse
 
-    def taken(self, rows: Selection) -> torch.Tensor:
-        """Return [n, W] int8, some of them."""
-        return taken(self.obs, rows)
+    def take(self, rows: Selection) -> torch.Tensor:
+        """Return [n, W] int8, the observations of some decisions."""
+        return take(self.obs, rows)
 
     @property
     def unpadded(self) -> torch.Tensor:
@@ -189,21 +189,21 @@ class ActorNetwork(nn.Module):
 
     def set_weights(self, weights: Weights) -> None:
         """Copy such weights into the network. Raises ValueError where they are of other layers."""
-        own = self._tensors()
-        shapes = {name: tuple(tensor.shape) for name, tensor in own.items()}
-        given = {name: tuple(weight.shape) for name, weight in weights.items()}
-        if shapes != given:
-            name = sorted(set(shapes.items()) ^ set(given.items()))[0][0]
-            raise ValueError(f"{name} has the shape {given.get(name)}, in this run {shapes.get(name)}")
+        tensors = self._tensors()
+        shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+        stored = {name: tuple(weight.shape) for name, weight in weights.items()}
+        if shapes != stored:
+            name = sorted(set(shapes.items()) ^ set(stored.items()))[0][0]
+            raise ValueError(f"{name} has the shape {stored.get(name)}, in this run {shapes.get(name)}")
         with torch.no_grad():
-            for name, tensor in own.items():
+            for name, tensor in tensors.items():
                 tensor.copy_(torch.from_numpy(np.asarray(weights[name], np.float32)))
 
     def policy(self, game: Game) -> LogitsPolicy:
         """Return the network as a player."""
-        return self.stored(game)
+        return self.stored_policy(game)
 
-    def stored(self, game: Game) -> TrainedPolicy:
+    def stored_policy(self, game: Game) -> TrainedPolicy:
         """Return the network as an opponent's folder holds it."""
         raise NotImplementedError
 
@@ -222,7 +222,7 @@ class Network(ActorNetwork):
         """Set orthogonal weights and zero biases.
 
         Args:
-            fields: of the observation; they give its size and scale.
+            fields: the observation's fields; they give its size and scale.
             hidden: sizes of the hidden layers, at least one.
             outputs: size of the last layer.
             head_gain: gain of the last layer's weights.
@@ -244,28 +244,28 @@ class Network(ActorNetwork):
 
     def forward(self, seen: Observations, rows: Selection) -> torch.Tensor:
         """Return [n, outputs] for some of the observations."""
-        return self.through(self.first(seen, rows))
+        return self.apply_rest(self.first(seen, rows))
 
     def first(self, seen: Observations, rows: Selection, weight: torch.Tensor | None = None) -> torch.Tensor:
         """Return [n, H] the first layer's sums, before its ReLU; of dense rows also with another weight [D, H]."""
         if seen.dense or (self.bf16 and len(self.first_bias) >= DENSE):
             kind = torch.bfloat16 if self.bf16 else torch.float32
-            taken = seen.taken(rows)
+            rows_seen = seen.take(rows)
             if not seen.dense:  # padding is for a GPU
-                taken = taken[:, : seen.size]
-            dense = taken.to(kind)  # whole numbers up to 256 are exact in 16 bits
+                rows_seen = rows_seen[:, : seen.size]
+            dense = rows_seen.to(kind)  # whole numbers up to 256 are exact in 16 bits
             weight = self.first_weight if weight is None else weight
-            weight = padded_weight(weight * self._column_scale, dense).to(kind)
-            known = padded(dense) if self.bf16 else dense
+            weight = pad_weight(weight * self._column_scale, dense).to(kind)
+            known = pad_rows(dense) if self.bf16 else dense
             return torch.addmm(self.first_bias.to(kind), known, weight)[: len(dense)]
         x: torch.Tensor = SparseLinear.apply(self.first_weight, self.first_bias, seen.sparse(self.scale), rows)  # type: ignore[no-untyped-call]
         return x
 
-    def through(self, x: torch.Tensor) -> torch.Tensor:
-        """Return [n, outputs] of the first layer's sums, which are overwritten."""
+    def apply_rest(self, x: torch.Tensor) -> torch.Tensor:
+        """Return [n, outputs], given the first layer's sums, which are overwritten."""
         size = len(x)
         if self.bf16:
-            x = padded(x)
+            x = pad_rows(x)
         with torch.autocast(x.device.type, torch.bfloat16, enabled=self.bf16):
             for layer in self.rest:
                 assert isinstance(layer, nn.Linear)
@@ -276,7 +276,7 @@ class Network(ActorNetwork):
         scores: torch.Tensor = self(inputs.seen, rows)
         return scores
 
-    def stored(self, game: Game) -> TrainedPolicy:
+    def stored_policy(self, game: Game) -> TrainedPolicy:
         return NetworkPolicy(game, self.weights())
 
     def _tensors(self) -> dict[str, torch.Tensor]:
@@ -299,7 +299,7 @@ class AfterstateActor(Network):
         """Set weights so that a move's first layer gives what the observation's would give after the move.
 
         Args:
-            game: what is played.
+            game: the game.
             hidden: sizes of the hidden layers, at least one.
             baseline_bonus: initial bonus of `greedy`'s move; 0: the network is not shown that move.
             head_gain: gain of the last layer's weights.
@@ -330,11 +330,11 @@ class AfterstateActor(Network):
         self.register_buffer("_move_shares", torch.from_numpy(shares)[:, None], persistent=False)
 
     def logits(self, inputs: Inputs, rows: Selection) -> torch.Tensor:
-        """Return the same with -1e9 where illegal."""
+        """Return [n, A] scores of the moves, -1e9 where illegal."""
         assert inputs.after is not None
         if inputs.seen.dense and not torch.is_grad_enabled():
             numbers = torch.arange(len(inputs.seen.obs), device=self.own.device)[rows]
-            return torch.cat([self._logits(inputs, part) for part in torch.split(numbers, DECISIONS)])
+            return torch.cat([self._logits(inputs, part) for part in torch.split(numbers, DECISIONS_PER_PASS)])
         return self._logits(inputs, rows)
 
     def _logits(self, inputs: Inputs, rows: Selection) -> torch.Tensor:
@@ -342,7 +342,7 @@ class AfterstateActor(Network):
         moves = inputs.after.of(rows)
         shows_after = isinstance(moves.changes, torch.Tensor)
         first = self.first(inputs.seen, rows, self._weight_before() if shows_after else None)
-        scores = self.through(first[moves.decision] + self._changes(moves))[:, 0]
+        scores = self.apply_rest(first[moves.decision] + self._changes(moves))[:, 0]
         if self.shows_baseline:
             scores = scores + self.own * moves.is_baseline
         logits = torch.full((len(first), self.num_actions), float(ILLEGAL), device=scores.device)
@@ -361,7 +361,7 @@ class AfterstateActor(Network):
         if isinstance(moves.changes, torch.Tensor):
             kind = torch.bfloat16 if self.bf16 else torch.float32
             weight = self.move_weight.index_select(0, self._move_columns) * self._move_shares
-            return moves.changes.to(kind) @ padded_weight(weight, moves.changes).to(kind)
+            return moves.changes.to(kind) @ pad_weight(weight, moves.changes).to(kind)
         sums: torch.Tensor = SparseLinear.apply(self.move_weight, self.no_bias, *moves.changes)  # type: ignore[no-untyped-call]
         return sums
 
@@ -370,14 +370,14 @@ class AfterstateActor(Network):
         if not self.shows_baseline and (self.own.any() or (not self.lookahead and self.move_weight[-1].any())):
             raise ValueError("its network is shown greedy's move: expected a baseline_bonus above 0")
 
-    def stored(self, game: Game) -> TrainedPolicy:
+    def stored_policy(self, game: Game) -> TrainedPolicy:
         return (LookaheadPolicy if self.lookahead else AfterstatePolicy)(game, self.weights())
 
     def _tensors(self) -> dict[str, torch.Tensor]:
         return super()._tensors() | {"move.weight": self.move_weight.t(), "own": self.own}
 
 
-class OwnNetwork(ActorNetwork):
+class UserNetwork(ActorNetwork):
     """A module of the user's, from observations and masks, [n, D] and [n, A] float32, to logits [n, A]."""
 
     replayable = False  # it may do anything
@@ -386,26 +386,26 @@ class OwnNetwork(ActorNetwork):
         """Create it by calling its class with the game.
 
         Args:
-            game: what is played.
+            game: the game.
             name: `module:Class`.
 
         Raises:
-            ValueError: there is no such class, it fails, or it is no module of torch.
+            ValueError: there is no such class, it fails, or it is not a torch module.
         """
         super().__init__()
         check_installed()  # it is saved as an ONNX model: fail before training, not after
         module, _, kind = name.partition(":")
         try:
-            made = getattr(importlib.import_module(module), kind)(game)
+            instance = getattr(importlib.import_module(module), kind)(game)
         except Exception as error:  # whatever the user's code may do
             raise ValueError(f"network = {name!r}: {type(error).__name__}: {error}") from error
-        if not isinstance(made, nn.Module):
-            raise ValueError(f"network = {name!r}: expected a class of torch.nn.Module, got {type(made).__name__}")
-        self.module = made
+        if not isinstance(instance, nn.Module):
+            raise ValueError(f"network = {name!r}: expected a class of torch.nn.Module, got {type(instance).__name__}")
+        self.module = instance
         self.size = game.rules.OBS_SIZE
 
     def logits(self, inputs: Inputs, rows: Selection) -> torch.Tensor:
-        seen = inputs.seen.taken(rows)[:, : inputs.seen.size].float()
+        seen = inputs.seen.take(rows)[:, : inputs.seen.size].float()
         logits: torch.Tensor = self.module(seen[:, : self.size], seen[:, self.size :])
         expected = (len(seen), seen.shape[1] - self.size)
         if logits.shape != expected:
@@ -418,7 +418,7 @@ class OwnNetwork(ActorNetwork):
     def policy(self, game: Game) -> TorchPolicy:
         return TorchPolicy(self.module)
 
-    def stored(self, game: Game) -> TrainedPolicy:
+    def stored_policy(self, game: Game) -> TrainedPolicy:
         return OnnxPolicy(game, module_to_onnx(self.module, game))
 
     def _tensors(self) -> dict[str, torch.Tensor]:
@@ -443,7 +443,7 @@ def initial_networks(game: Game, config: Config, critic: bool) -> dict[str, Acto
     """Return the networks that a run begins with: `actor`, and a `critic` that sees all cards.
 
     Raises:
-        ValueError: the user's own network is none.
+        ValueError: the class is not a torch module.
     """
     torch.set_num_threads(1)  # more seldom pay
     torch.manual_seed(config.seed)  # the same first weights on all ranks
@@ -454,16 +454,16 @@ def initial_networks(game: Game, config: Config, critic: bool) -> dict[str, Acto
 
 
 def new_actor(game: Game, config: Config) -> ActorNetwork:
-    """Return the initial actor of a run. Raises ValueError where the user's own is no network."""
+    """Return the initial actor of a run. Raises ValueError if the user's class is not a torch module."""
     if ":" in config.network:
-        return OwnNetwork(game, config.network)
+        return UserNetwork(game, config.network)
     if config.reads_moves:
         lookahead = config.network == "lookahead"
         return AfterstateActor(game, config.hidden, config.baseline_bonus, HEAD_GAIN["policy"], lookahead)
     return Network(game.input_fields, config.hidden, game.rules.NUM_ACTIONS, HEAD_GAIN["policy"])
 
 
-def padded_weight(weight: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+def pad_weight(weight: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     """Return the weight [D, H] of a first layer with zeros appended, for rows [n, W] whose entries from D on are zero.
 
     Products of rows that begin at multiples of 16 bytes are several times as fast on a GPU.
@@ -472,7 +472,7 @@ def padded_weight(weight: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     return functional.pad(weight, (0, 0, 0, more)) if more else weight
 
 
-def padded(x: torch.Tensor) -> torch.Tensor:
+def pad_rows(x: torch.Tensor) -> torch.Tensor:
     """Return [n, H] with rows of zeros appended, up to one of few sizes, where oneDNN multiplies."""
     more = 0 if x.is_cuda else few_sizes(len(x)) - len(x)
     return functional.pad(x, (0, 0, 0, more)) if more else x
@@ -500,4 +500,4 @@ def has_bf16(device: torch.device) -> bool:
 @torch.no_grad()
 def evaluate_in_parts(network: ActorNetwork, seen: Observations, rows: torch.Tensor) -> torch.Tensor:
     """Return [n, outputs] without gradients, in parts that stay in the processor's cache."""
-    return torch.cat([network(seen, part) for part in torch.split(rows, PART[rows.device.type])])
+    return torch.cat([network(seen, part) for part in torch.split(rows, ROWS_PER_EVALUATION[rows.device.type])])

@@ -1,18 +1,15 @@
-"""`python -m training.plot runs/a runs/b --out curves.png`: learning curves as a picture."""
+"""Learning curves as a picture: `python -m card_envs plot runs/a runs/b --out curves.png`."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from card_envs.compare.report import check_picture, save_picture
 from card_envs.system.files import error_text
 
-from .command import command, say
 from .run_folder import RunFolder
 
 # The panels: title, the figures of the log (with their names in the legend), and the label of the axis.
@@ -23,18 +20,8 @@ PANELS: list[tuple[str, dict[str, str], str]] = [
     ("Error of the critic", {"value_error": ""}, "points, root mean square"),
 ]
 MEASURED = ("win_share", "margin")  # measured now and then; all else comes from every update and is smoothed
-FEW = 30  # points that are marked: one alone would not be seen
+MARKED_BELOW = 30  # points: fewer are marked, as one alone would not be seen
 SMOOTHING = 0.02  # share of a run over which figures of every update are averaged
-
-
-def main(
-    runs: Annotated[list[Path], typer.Argument(help="folders of runs")],
-    out: Annotated[Path, typer.Option(help="the picture: .png, .svg or .pdf")] = Path("curves.png"),
-    hours: Annotated[bool, typer.Option("--hours", help="over hours of training instead of decisions")] = False,
-) -> None:
-    """Draw the learning curves of runs."""
-    draw(runs, out, hours)
-    say(f"drawn to {out}")
 
 
 def draw(runs: list[Path], out: Path, hours: bool = False) -> None:
@@ -64,9 +51,8 @@ def draw(runs: list[Path], out: Path, hours: bool = False) -> None:
                 values = [value for _, value in points]
                 y = values if name.startswith(MEASURED) else _smooth(values)
                 text = " ".join(part for part in (run if len(logs) > 1 else "", words) if part)
-                axis.plot(
-                    x, y, style, color=f"C{color}", label=text, linewidth=1.6, marker="." if len(x) < FEW else None
-                )
+                marker = "." if len(x) < MARKED_BELOW else None
+                axis.plot(x, y, style, color=f"C{color}", label=text, linewidth=1.6, marker=marker)
                 if name.startswith(MEASURED):
                     _draw_measured(axis, f"C{color}", x, [entry for entry, _ in points], name, style == "-")
         axis.set_title(title, loc="left", fontweight="bold")
@@ -89,13 +75,13 @@ def _draw_measured(
 
     `explain`: put the notes into the legend.
     """
-    bounds = [(at, entry.get(f"{name}_low"), entry.get(f"{name}_high")) for at, entry in zip(x, entries)]
+    bounds = [(place, entry.get(f"{name}_low"), entry.get(f"{name}_high")) for place, entry in zip(x, entries)]
     if known := [bound for bound in bounds if None not in bound]:
         axis.fill_between(*zip(*known), color=color, alpha=0.12, linewidth=0)
-    for at, entry in zip(x, entries):
+    for place, entry in zip(x, entries):
         if note := entry.get("note"):
             label = note if explain else None
-            axis.plot([at], [entry[name]], "o", color=color, markerfacecolor="white", markersize=8, label=label)
+            axis.plot([place], [entry[name]], "o", color=color, markerfacecolor="white", markersize=8, label=label)
 
 
 def _labels(runs: list[Path]) -> dict[str, Path]:
@@ -127,9 +113,3 @@ def _smooth(values: list[float]) -> list[float]:
     """Means over the last stretch."""
     width = max(1, round(SMOOTHING * len(values)))
     return [fmean(values[max(0, i - width + 1) : i + 1]) for i in range(len(values))]
-
-
-app = command(main)
-
-if __name__ == "__main__":
-    app()

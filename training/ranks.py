@@ -31,7 +31,7 @@ class Ranks:
         """Find the other processes.
 
         Args:
-            device: of the gradients; figures and checkpoints are exchanged on the CPU.
+            device: where gradients are; figures and checkpoints are exchanged on the CPU.
         """
         self.rank = int(os.environ.get("RANK", "0"))
         self.count = int(os.environ.get("WORLD_SIZE", "1"))

@@ -19,7 +19,7 @@ from card_envs.engine.buffers import row_size
 from card_envs.engine.rng import table_keys
 from card_envs.game import Game, Int8s
 
-from .checkpoint import Memory, into_stream
+from .checkpoint import Memory, restore_stream
 from .config import Config
 from .graphs import CudaGraphs, Graphs, NoGraphs
 from .moves import DeviceRecorder, HostRecorder, MoveReading, MoveSource
@@ -51,7 +51,7 @@ class Sampler(Protocol):
     """Draws legal moves from the softmax of networks' scores.
 
     Attributes:
-        generators: of torch, that it draws from.
+        generators: torch's, that it draws from.
     """
 
     generators: tuple[torch.Generator, ...]
@@ -159,7 +159,7 @@ class Backend(NamedTuple):
     """What differs between devices.
 
     Attributes:
-        device: of all tensors.
+        device: where all tensors are.
         tables: deals them; called like `BatchEnv`.
         dense: first layers read dense rows, not sparse ones: see `Observations`.
         sampler: called with a stream, the tables where the pool may have seats, and the device.
@@ -218,10 +218,10 @@ class Rollout:
         """Deal all tables.
 
         Args:
-            game: what is played.
+            game: the game.
             config: number of tables and steps, and the players.
-            options: of the game.
-            seed: of deals and draws.
+            options: the game's options.
+            seed: seed of deals and draws.
             backend: what differs between devices.
             label: gives the labels to learn from, where it is not the rewards that teach a critic.
         """
@@ -231,8 +231,8 @@ class Rollout:
         self.rng = np.random.default_rng(seed)
         players = players_of(game, config)
         self.players = torch.from_numpy(players).to(backend.device)
-        of_pool = slice(int((players == POOL).any(axis=1).sum()))  # they are the first
-        self.sampler = backend.sampler(self.rng, of_pool, backend.device)
+        pool_tables = slice(int((players == POOL).any(axis=1).sum()))  # they are the first
+        self.sampler = backend.sampler(self.rng, pool_tables, backend.device)
 
         def zeros(*size: int, dtype: torch.dtype = torch.float32, more: int = 0) -> torch.Tensor:
             shape = config.num_steps + more, config.num_envs, *size
@@ -320,7 +320,7 @@ class Rollout:
             learned &= torch.from_numpy(chosen).to(learned.device)
         moves = self.mask[t] * learned[:, None]
         if merged is not None:
-            moves &= merged.shown()
+            moves &= merged.action_mask()
         self.labels[t] = self.label(self.tables, self.baseline[t], moves, self.rng)
 
     def inputs(self) -> Inputs:
@@ -341,14 +341,14 @@ class Rollout:
         return Observations(full.flatten(0, 1), self.backend.dense, size=self.game.rules.FULL_SIZE)
 
     def margin_over(self, player: int) -> float:
-        """Return points an episode that the learner took from POOL or GREEDY, or nan where none ended."""
+        """Return points an episode that the learner took from POOL or GREEDY, or NaN if none ended."""
         tables = (self.players == player).any(dim=1)
         episodes = int(self.done[:, tables].sum())
         if not episodes:
             return float("nan")
-        first_own = (self.players[tables] == LEARNER).int().argmax(dim=1)
+        first_seat = (self.players[tables] == LEARNER).int().argmax(dim=1)
         paid = self.rewards[:, tables].sum(dim=0, dtype=torch.float64)
-        return float(paid.gather(1, first_own[:, None]).sum() / episodes)
+        return float(paid.gather(1, first_seat[:, None]).sum() / episodes)
 
     def memory(self) -> Memory:
         """Return what the next `collect` depends on."""
@@ -359,7 +359,7 @@ class Rollout:
         arrays, facts = memory
         self.episodes.restore(arrays)
         self.graphs.forget()
-        into_stream(self.rng, facts, "rng")
+        restore_stream(self.rng, facts, "rng")
 
 
 def reading_of(networks: list[ActorNetwork]) -> MoveReading | None:

@@ -44,9 +44,9 @@ class Run:
 
     Attributes:
         config: the settings as they were given.
-        num_envs: tables of this process.
-        decisions: learned from so far, by all processes.
-        seconds: spent training so far.
+        num_envs: number of tables of this process.
+        decisions: number learned from so far, by all processes.
+        seconds: time spent training so far.
     """
 
     def __init__(self, config: Config, shared_by: int = 1) -> None:
@@ -101,7 +101,7 @@ class Run:
         """Train until the budget is spent, with checkpoints and measurements on the way.
 
         Args:
-            folder: of the run.
+            folder: the run's folder.
             watcher: shows each entry of the log; None in all processes but the first.
             stop: returns true to end the run after an update.
 
@@ -140,22 +140,22 @@ class Run:
 
     def save_checkpoint(self, path: Path) -> None:
         """Write all that the run resumes from; every process must call it, the first one writes."""
-        gathered = self.ranks.gather(self.algorithm.own_memory())
+        gathered = self.ranks.gather(self.algorithm.rank_memory())
         if not self.ranks.is_first:
             return
         arrays, facts = self.algorithm.memory()
-        arrays = checkpoint.under("algorithm", arrays)
-        for rank, (own, _) in enumerate(gathered):
-            arrays |= checkpoint.under(f"rank{rank}", own)
-        whole = {
+        arrays = checkpoint.with_prefix("algorithm", arrays)
+        for rank, (rank_arrays, _) in enumerate(gathered):
+            arrays |= checkpoint.with_prefix(f"rank{rank}", rank_arrays)
+        content = {
             "decisions": self.decisions,
             "seconds": self.seconds,
             "settings": fixed_settings(self.config),
             "num_envs": self.num_envs,
             "algorithm": facts,
-            "ranks": [own for _, own in gathered],
+            "ranks": [rank_facts for _, rank_facts in gathered],
         }
-        checkpoint.write(path, arrays, whole)
+        checkpoint.write(path, arrays, content)
 
     def load_checkpoint(self, path: Path) -> str:
         """Go on from a checkpoint, with as many processes as it had exactly as if the run had never stopped.
@@ -174,15 +174,15 @@ class Run:
             was = ", ".join(f"{key} = {before.get(key)!r}" for key in changed)
             raise ValueError(f"{path}: the run had {was}; only {', '.join(sorted(FREE_SETTINGS))} may change")
         had, has = (len(facts["ranks"]), facts["num_envs"]), (self.ranks.count, self.num_envs)
-        own = None
+        rank_memory = None
         if had == has:
-            own = checkpoint.part_under(f"rank{self.ranks.rank}", arrays), facts["ranks"][self.ranks.rank]
+            rank_memory = checkpoint.without_prefix(f"rank{self.ranks.rank}", arrays), facts["ranks"][self.ranks.rank]
         try:
-            self.algorithm.restore((checkpoint.part_under("algorithm", arrays), facts["algorithm"]), own)
+            self.algorithm.restore((checkpoint.without_prefix("algorithm", arrays), facts["algorithm"]), rank_memory)
         except ValueError as error:
             raise ValueError(f"{path}: not a checkpoint of such a run: {error}; {checkpoint.way_out(path)}") from None
         self.decisions, self.seconds = facts["decisions"], facts["seconds"]
-        if own is not None:
+        if rank_memory is not None:
             return ""
         then, now = (f"{count} x {envs} tables" for count, envs in (had, has))
         return f"it had {then} in as many processes, now {now}: new deals, so it is no longer bit-exact"
@@ -206,7 +206,7 @@ class Run:
             **self.finish_facts,
         }
         golden = golden_decisions(self.game, self.config.options)
-        save_network(folder, self.algorithm.stored(), golden, training=training, strength=strength or [])
+        save_network(folder, self.algorithm.stored_policy(), golden, training=training, strength=strength or [])
 
     def finish(self) -> None:
         """Take the algorithm's last step, once the budget is spent."""
@@ -254,7 +254,7 @@ def measuring_interval(seconds: float, progress: float, took: float) -> float:
     """Return the seconds of training between quick measurements.
 
     Args:
-        seconds: of training so far.
+        seconds: time spent training so far.
         progress: the share of the run that is done; 0 as long as nothing was learned, and the run has no other budget.
         took: processor seconds of the last measurement, without compiling.
     """

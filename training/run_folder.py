@@ -94,11 +94,11 @@ class RunFolder:
 
     def open_log(self, decisions: int) -> TextIO:
         """Open the log to go on after that many decisions; entries after the checkpoint are dropped."""
-        kept = []
+        entries = []
         if decisions:
             with contextlib.suppress(FileNotFoundError):
-                kept = [entry for entry in self.read_log() if entry["decisions"] <= decisions]
-        replace_file(self.log, "".join(json.dumps(entry) + "\n" for entry in kept))
+                entries = [entry for entry in self.read_log() if entry["decisions"] <= decisions]
+        replace_file(self.log, "".join(json.dumps(entry) + "\n" for entry in entries))
         return self.log.open("a", encoding="utf-8")
 
     def read_log(self) -> list[dict[str, Any]]:
@@ -120,5 +120,5 @@ class RunFolder:
 
     def next_step(self) -> str:
         """Return how to go on after the run has failed, for the end of a message."""
-        found = self.checkpoint.exists()
-        return f"--resume goes on from {self.checkpoint}" if found else "there was no checkpoint yet"
+        has_checkpoint = self.checkpoint.exists()
+        return f"--resume goes on from {self.checkpoint}" if has_checkpoint else "there was no checkpoint yet"

@@ -17,19 +17,10 @@ from numpy.typing import NDArray
 from card_envs.compiling import specialize
 from card_envs.engine import kernels
 from card_envs.engine.batch import BatchEnv
-from card_envs.engine.legality import words
+from card_envs.engine.legality import num_words
 from card_envs.game import Game, Int64s, UInt64s
 
 from .checkpoint import Arrays
-
-
-def copy_words(source: Int64s, target: Int64s) -> None:
-    """Copy a State, as the words [W] that it consists of.
-
-    Where an array of States is assigned to, a GPU's thread would first load the whole of it into registers.
-    """
-    for w in range(source.shape[0]):
-        target[w] = source[w]
 
 
 class TensorTables(Protocol):
@@ -69,11 +60,11 @@ class HostTables:
         self, game: Game, num_tables: int, seed: int, out: Mapping[str, torch.Tensor] | None = None, **options: Any
     ) -> None:
         """Deal every table; for the arguments see `BatchEnv`."""
-        given = {name: tensor.numpy() for name, tensor in (out or {}).items()}
-        self.env = env = BatchEnv(game, num_tables, seed, out=given, **options)
+        arrays = {name: tensor.numpy() for name, tensor in (out or {}).items()}
+        self.env = env = BatchEnv(game, num_tables, seed, out=arrays, **options)
         self.game = game
         self.skip_forced = env.skip_forced
-        self._first = 0 if given else None
+        self._first = 0 if arrays else None
         self.obs, self.mask, self.seat, self.rewards, self.done = (
             torch.from_numpy(array) for array in (env.obs, env.mask, env.seat, env.rewards, env.done)
         )
@@ -87,6 +78,8 @@ class HostTables:
         specialize(loop, self.game, bot)(0, number, *map(self._argument, arguments))
 
     def _argument(self, value: Any) -> Any:
+        if isinstance(value, tuple):
+            return value._make(map(self._argument, value)) if hasattr(value, "_make") else value
         if not isinstance(value, torch.Tensor):
             return value
         array = value.numpy()
@@ -130,7 +123,7 @@ class EpisodeLog:
 
         Args:
             tables: with `skip_forced`, moves that they make by themselves are not recorded.
-            keys: [B] that they were dealt from, as `reset_tables` takes them.
+            keys: [B] the keys that they were dealt from, as `reset_tables` takes them.
         """
         self.tables = tables
         device = tables.obs.device
@@ -174,20 +167,20 @@ class EpisodeLog:
             arrays: from the `memory` of as many tables under the same options.
 
         Raises:
-            ValueError: they are no such arrays, or not all moves are legal; nothing was changed.
+            ValueError: not such arrays, or not all moves are legal; nothing was changed.
         """
         expected = self.memory()
         if set(arrays) != set(expected):
             raise ValueError(f"episodes: expected arrays {', '.join(expected)}; got {', '.join(arrays) or 'none'}")
         for name, array in arrays.items():
-            own = expected[name]
-            if array.dtype != own.dtype or array.ndim != 1 or (name != "moves" and len(array) != len(own)):
-                wanted = "any number" if name == "moves" else len(own)
-                raise ValueError(f"{name}: expected {wanted} of {own.dtype}, got {array.dtype} of shape {array.shape}")
+            dtype, number = expected[name].dtype, array.size if name == "moves" else len(expected[name])
+            if array.dtype != dtype or array.shape != (number,):
+                wanted = "any number" if name == "moves" else number
+                raise ValueError(f"{name}: expected {wanted} of {dtype}, got {array.dtype} of shape {array.shape}")
         dealt_from, lengths, moves = arrays["dealt_from"], arrays["lengths"], arrays["moves"]
         if (lengths < 0).any() or (lengths > len(moves)).any() or lengths.sum() != len(moves):
             raise ValueError(f"lengths: expected lengths of episodes that sum to the {len(moves)} moves there are")
-        self.tables.write_states(self._played_again(dealt_from, lengths, moves))
+        self.tables.write_states(self._replay(dealt_from, lengths, moves))
         by_table = np.zeros((len(lengths), int(lengths.max())), np.int16)
         by_table[np.arange(by_table.shape[1]) < lengths[:, None]] = moves
         device = self._keys.device
@@ -195,14 +188,14 @@ class EpisodeLog:
         self._dealt_from = torch.from_numpy(dealt_from.view(np.int64).copy()).to(device)
         self._lengths, self._keys = torch.from_numpy(lengths.copy()).to(device), self.tables.streams.clone()
 
-    def _played_again(self, dealt_from: UInt64s, lengths: Int64s, moves: NDArray[Any]) -> NDArray[Any]:
+    def _replay(self, dealt_from: UInt64s, lengths: Int64s, moves: NDArray[Any]) -> NDArray[Any]:
         """Return the states [B] to which the rules lead by these moves; the longest episodes are played first."""
         game, number, rules = self.tables.game, len(lengths), self.tables.game.rules
         order = np.argsort(-lengths, kind="stable")
         starts, lengths = (np.cumsum(lengths) - lengths)[order], lengths[order]
         states = self.tables.read_states()
         obs, mask = np.zeros((number, rules.OBS_SIZE), np.int8), np.zeros((number, rules.NUM_ACTIONS), np.int8)
-        legal = np.zeros((number, words(rules.NUM_ACTIONS)), np.uint64)
+        legal = np.zeros((number, num_words(rules.NUM_ACTIONS)), np.uint64)
         seat, rewards = np.zeros(number, np.int8), np.zeros((number, rules.NUM_SEATS), np.float32)
         done = np.zeros(number, np.bool_)
         specialize(kernels.reset_tables, game)(0, number, states, dealt_from[order])

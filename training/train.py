@@ -68,16 +68,16 @@ def train(config: Config, resume: bool, shared_by: int = 1) -> int:
     """
     folder = RunFolder(config.runs / config.name)
     with folder.lock() if is_first() else nullcontext():
-        run = begin(config, resume, shared_by, folder)
+        run = begin_run(config, resume, shared_by, folder)
         try:
-            return go(run, folder)
+            return learn_to_end(run, folder)
         except OSError as error:  # a full disk, above all: complete files stay as they are
             return fail(folder, f"{folder.path}: {error_text(error)}")
         finally:
             run.ranks.close()
 
 
-def begin(config: Config, resume: bool, shared_by: int, folder: RunFolder) -> Run:
+def begin_run(config: Config, resume: bool, shared_by: int, folder: RunFolder) -> Run:
     """Begin or resume the run in this process."""
     with compiling() if is_first() else nullcontext():
         from .run import Run  # torch takes seconds to import: not before the settings are right
@@ -99,15 +99,15 @@ def begin(config: Config, resume: bool, shared_by: int, folder: RunFolder) -> Ru
     return run
 
 
-def go(run: Run, folder: RunFolder) -> int:
+def learn_to_end(run: Run, folder: RunFolder) -> int:
     """Train to the end, save and measure; return the exit code."""
     from .algorithms import Diverged
     from .ranks import RankLost
     from .watcher import Watcher
 
     try:
-        watched = Watcher(folder, run.decisions) if run.ranks.is_first else nullcontext()
-        with ctrl_c_as_a_wish(run.ranks.is_first) as stop, watched as watcher:
+        display = Watcher(folder, run.decisions) if run.ranks.is_first else nullcontext()
+        with graceful_interrupt(run.ranks.is_first) as stop, display as watcher:
             ended = run.learn(folder, watcher, stop)
     except Diverged as diverged:
         return fail(folder, f"{diverged}; its decisions are in {folder.write_bad_batch(diverged.arrays)}")
@@ -148,24 +148,24 @@ def fail(folder: RunFolder, why: str, code: int = LOST) -> int:
 
 
 @contextmanager
-def ctrl_c_as_a_wish(speaks: bool) -> Iterator[Callable[[], bool]]:
+def graceful_interrupt(speaks: bool) -> Iterator[Callable[[], bool]]:
     """Let the current update end after Ctrl-C, SIGTERM, or a hangup; a second Ctrl-C ends at once.
 
     Gives a function that returns whether the user has asked to stop.
     """
-    wishes: list[int] = []
+    signals: list[int] = []
 
     def on_signal(number: int, frame: Any) -> None:
         if number == signal.SIGINT:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         if number not in (signal.SIGINT, signal.SIGTERM):
             silence()  # a hangup: the terminal is gone
-        if speaks and not wishes:
+        if speaks and not signals:
             console.print("stopping after this update; Ctrl-C again: at once")
-        wishes.append(number)
+        signals.append(number)
 
     with handled(on_signal, "SIGINT", *ENDING):
-        yield lambda: bool(wishes)
+        yield lambda: bool(signals)
 
 
 def print_strength(run: Run, strength: list[dict[str, Any]], opponent: Path) -> None:
@@ -177,7 +177,7 @@ def print_strength(run: Run, strength: list[dict[str, Any]], opponent: Path) -> 
         title=f"{run.config.name}: {run.decisions:,} decisions in {run.seconds:.0f} s; "
         f"{strength[0]['pairs']} mirrored pairs of "
         + ("deals" if deals == 1 else f"matches of {deals} deals")
-        + (", moves drawn from its probabilities" if run.algorithm.stored().sampled else ", its likeliest moves")
+        + (", moves drawn from its probabilities" if run.algorithm.stored_policy().sampled else ", its likeliest moves")
     )
     won = "deals won" if deals == 1 else "matches won"
     for column in ("against", won, "95 % interval", "points a deal", "95 % interval"):

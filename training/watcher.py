@@ -95,13 +95,13 @@ class Watcher:
         if anchors:
             self._say_once("measured now and then: share of episodes won (points a deal) ± 95 %, against …", "strength")
             done = f"{entry['decisions']:>13,} decisions {entry['seconds'] / 60:5.1f} min"
-            of = [
+            results = [
                 f"{anchor} {_with_error(entry, f'win_share_{anchor}', '.2f')} "
                 f"({_with_error(entry, f'margin_{anchor}', '+z.1f')})"
                 for anchor in anchors
             ]
             note = [entry["note"]] if "note" in entry else []
-            self._say("  ".join([done, *of, _bar(entry, anchors[-1]), *note]))
+            self._say("  ".join([done, *results, _bar(entry, anchors[-1]), *note]))
 
     def _show_pace(self, entry: dict[str, Any], progress: float, measuring: float) -> None:
         """Display how far the run is, how fast, and what is left of it."""

@@ -12,7 +12,7 @@ from card_envs.options import adapter, describe_options
 from card_envs.views import in_words
 
 
-def description(game: Game) -> dict[str, Any]:
+def describe_game(game: Game) -> dict[str, Any]:
     """Return what a program needs to know about a game besides its functions, ready for JSON."""
     rules = game.rules
     return {
@@ -25,7 +25,7 @@ def description(game: Game) -> dict[str, Any]:
         "actions": rules.NUM_ACTIONS,
         "pack": rules.PACK_SIZE,
         "state": record_layout(rules.STATE),
-        "observation": {"size": rules.OBS_SIZE, "fields": fields(rules.OBS_FIELDS)},
+        "observation": {"size": rules.OBS_SIZE, "fields": describe_fields(rules.OBS_FIELDS)},
         "phases": {name: [actions.start, actions.stop] for name, actions in game.view.PHASES.items()},
         "texts": list(game.move_texts),
         "options": adapter(game.options).json_schema(),
@@ -35,13 +35,13 @@ def description(game: Game) -> dict[str, Any]:
 
 def record_layout(dtype: np.dtype[Any]) -> dict[str, Any]:
     """Return the size in bytes and the fields of a record: type, offset in bytes, shape."""
-    found = {}
+    layout = {}
     for name, (kind, offset, *_) in (dtype.fields or {}).items():
-        found[name] = {"type": kind.base.name, "offset": offset, "shape": list(kind.shape)}
-    return {"size": dtype.itemsize, "fields": found}
+        layout[name] = {"type": kind.base.name, "offset": offset, "shape": list(kind.shape)}
+    return {"size": dtype.itemsize, "fields": layout}
 
 
-def fields(declared: tuple[Field, ...]) -> list[dict[str, Any]]:
+def describe_fields(declared: tuple[Field, ...]) -> list[dict[str, Any]]:
     """Return the fields of an observation: offset, size, bounds, meaning."""
     start: Any = offsets(declared)
     return [
@@ -60,18 +60,14 @@ def fields(declared: tuple[Field, ...]) -> list[dict[str, Any]]:
 def choices_of(declared: type[Any]) -> dict[str, list[Any]]:
     """Return the values of each of a game's `Options` that can be listed: texts, numbers and None, and booleans."""
 
-    def listed(kind: Any) -> list[Any]:
+    def list_values(kind: Any) -> list[Any]:
         if kind is bool:
             return [False, True]
         if kind is NoneType:
             return [None]
         if get_origin(kind) is Literal:
             return list(get_args(kind))
-        return [value for part in get_args(kind) for value in listed(part)] if _is_union(kind) else []
+        parts = get_args(kind) if get_origin(kind) in (Union, UnionType) else ()
+        return [value for part in parts for value in list_values(part)]
 
-    return {name: listed(one.type) for name, one in describe_options(declared).items()}
-
-
-def _is_union(kind: Any) -> bool:
-    """Return whether a type is a union of types."""
-    return get_origin(kind) in (Union, UnionType)
+    return {name: list_values(option.type) for name, option in describe_options(declared).items()}

@@ -35,7 +35,7 @@ MEANS, ADVANTAGES, NUM_WORLDS = ROWS = range(3)  # of `values`
 # The rules
 
 
-def begin(states: Any, seeds: UInt64s) -> None:
+def begin_episode(states: Any, seeds: UInt64s) -> None:
     state = states[0]
     state.over = True
     state.rng = mix(mix(seeds[0] + GOLDEN_RATIO) + GOLDEN_RATIO)  # `table_keys` of table 0
@@ -64,7 +64,7 @@ def is_over(states: Any) -> int:
     return int(states[0].over)
 
 
-def legal_actions(states: Any, mask: Int8s) -> int:
+def write_legal(states: Any, mask: Int8s) -> int:
     if states[0].needs_deal:
         mask[:] = 0
         return 0
@@ -81,9 +81,9 @@ def play_legal(states: Any, mask: Int8s, action: int) -> int:
     return 0
 
 
-def write_rewards(states: Any, found: Any) -> None:
-    for s in range(found.shape[0]):
-        found[s] = states[0].rewards[s]
+def write_rewards(states: Any, rewards: Any) -> None:
+    for s in range(rewards.shape[0]):
+        rewards[s] = states[0].rewards[s]
 
 
 def has_seat(states: Any, seat: int) -> bool:
@@ -105,7 +105,7 @@ def redraw(states: Any, seat: int, keys: UInt64s, stream: UInt64s) -> int:
     return 0
 
 
-def margin(states: Any, seat: int) -> int:
+def seat_margin(states: Any, seat: int) -> int:
     if not has_seat(states, seat):
         return 0
     return score_margin(states[0], seat)
@@ -123,9 +123,9 @@ class Adviser(NamedTuple):
 
     Attributes:
         worlds: [1] the state, with its hidden cards redrawn.
-        stream: [1] that they are drawn with.
+        stream: [1] the random stream of the redraw.
         mask: [A] the legal actions.
-        phase: where an action from phase[0] up to phase[1] is legal, `phase_moves` decides.
+        phase: if an action from phase[0] up to phase[1] is legal, `phase_moves` decides.
         inside, player: arrays of `phase_moves` and of `answer`.
         judging: `Judging`; `NoArrays` if the player does not search.
     """
@@ -145,7 +145,7 @@ def advise(states: Any, keys: UInt64s, macros: Macros, values: Float64s, adviser
         values[:] = np.nan
         return NO_DECISION
     take_state(states, keys[0], adviser.worlds, adviser.stream, adviser.mask)
-    return chosen_moves(keys[1], macros[0], values, adviser)
+    return choose_moves(keys[1], macros[0], values, adviser)
 
 
 def take_state(states: Any, key: np.uint64, worlds: Any, stream: UInt64s, mask: Int8s) -> None:
@@ -156,8 +156,8 @@ def take_state(states: Any, key: np.uint64, worlds: Any, stream: UInt64s, mask: 
     legal(worlds[0], mask)
 
 
-def chosen_moves(key: np.uint64, macro: Macro, values: Float64s, adviser: Adviser) -> int:
-    """Write what to play in the state that was taken, and the values of all actions; return how many to play."""
+def choose_moves(key: np.uint64, macro: Macro, values: Float64s, adviser: Adviser) -> int:
+    """Choose what to play in the state of `take_state`, and write all values; return the number of actions to play."""
     values[:] = np.nan
     if is_in_phase(adviser):
         return moves_in_phase(adviser.worlds, adviser.inside, macro)
@@ -235,7 +235,7 @@ def decide(batch: SearchBatch, budget: Budget, workspace: SearchWorkspace, resul
 
 
 def write_estimates(stats: ArmStats, expected: float, values: Float64s) -> None:
-    """Write what `SearchPolicy.evaluate` says; nan where nothing is known."""
+    """Write the estimates of `SearchPolicy.evaluate`; NaN if an action has none."""
     for action in range(values.shape[1]):
         worlds = stats.worlds[0, action]
         values[NUM_WORLDS, action] = worlds
@@ -251,9 +251,9 @@ class Judging(NamedTuple):
     """The memory of a judge.
 
     Attributes:
-        scratch: for lines.
+        scratch: workspace for lines.
         lines: [1, 2, L] what it would play, and the line that begins with the move.
-        values: that nobody asks for.
+        values: written by the search, not used.
         turns: its search for all that a seat can do in a turn.
         pricing: the same search with two given lines.
         is_turn: whether it decides on all of a turn itself.
@@ -267,7 +267,7 @@ class Judging(NamedTuple):
     is_turn: bool
 
 
-def judge(states: Any, keys: UInt64s, action: int, found: Float64s, adviser: Adviser) -> int:
+def judge_action(states: Any, keys: UInt64s, action: int, cost: Float64s, adviser: Adviser) -> int:
     """Write the cost of an action and its standard error; return what the judge would play: as `MoveJudge.costs`."""
     judging, mask, worlds = adviser.judging, adviser.mask, adviser.worlds
     if states[0].needs_deal:
@@ -275,19 +275,19 @@ def judge(states: Any, keys: UInt64s, action: int, found: Float64s, adviser: Adv
     take_state(states, keys[0], adviser.worlds, adviser.stream, adviser.mask)
     if action < 0 or action >= mask.shape[0] or mask[action] == 0:
         return ILLEGAL
-    found[:] = 0
-    own, other = judging.lines[0, 0], judging.lines[0, 1]
-    own[:] = other[:] = NO_ACTION
+    cost[:] = 0
+    best_line, played_line = judging.lines[0, 0], judging.lines[0, 1]
+    best_line[:] = played_line[:] = NO_ACTION
     in_phase = is_in_phase(adviser)
-    chosen_moves(key_of_position(worlds, judging.scratch), own, judging.values, adviser)
+    choose_moves(key_of_position(worlds, judging.scratch), best_line, judging.values, adviser)
     if in_phase or not judging.is_turn:
-        add_best_line(worlds, own, judging)
-    best = int(own[0])
-    if best == action or (moves_on(worlds, action, judging.scratch) and joins(worlds, own, judging.scratch)):
+        add_best_line(worlds, best_line, judging)
+    best = int(best_line[0])
+    if best == action or (moves_on(worlds, action, judging.scratch) and joins(worlds, best_line, judging.scratch)):
         return best
-    other[0] = action
-    add_best_line(worlds, other, judging)
-    price(worlds, keys[0], judging, found)
+    played_line[0] = action
+    add_best_line(worlds, played_line, judging)
+    price(worlds, keys[0], judging, cost)
     return best
 
 
@@ -300,7 +300,7 @@ def add_best_line(worlds: Any, line: Macro, judging: Judging) -> None:
         answer_search(after, key, line[1:], judging.values, judging.turns)
 
 
-def price(worlds: Any, key: np.uint64, judging: Judging, found: Float64s) -> None:
+def price(worlds: Any, key: np.uint64, judging: Judging, cost: Float64s) -> None:
     """Play both lines out in the same worlds; write the cost and its error."""
     batch, results = judging.pricing.batch, judging.pricing.results
     batch.states[0] = worlds[0]
@@ -309,4 +309,4 @@ def price(worlds: Any, key: np.uint64, judging: Judging, found: Float64s) -> Non
     for action in (best, played):
         results.stats.worlds[0, action] = 0
     decide(batch, judging.pricing.budget, judging.pricing.workspace, results)
-    write_cost(worlds, results.stats, best, played, found)
+    write_cost(worlds, results.stats, best, played, cost)

@@ -49,13 +49,13 @@ class BuildError(RuntimeError):
     """A library could not be built."""
 
 
-class Built(NamedTuple):
+class BuiltLoop(NamedTuple):
     """A loop as machine code.
 
     Attributes:
         name: as `specialize` names it.
-        symbol: of its entry.
-        arguments, returns: kinds, as in a manifest, but with described dtypes.
+        symbol: the name of its entry.
+        arguments, returns: kinds, as in a manifest, but with dtypes described.
         objects: for each target, the name of its file in the cache.
     """
 
@@ -73,11 +73,11 @@ def build_libraries(
     """Write a library for each game and target, and one of the loops without rules.
 
     Args:
-        games: whose loops.
+        games: the games.
         targets: names of targets (`targets.py`).
-        folder: gets a folder for each target; the same games there are replaced once all is complete.
+        folder: written: a folder for each target; the same games there are replaced once all is complete.
         jobs: processes; 0: one for each core.
-        progress: called with what is done, how much of it, and of how much.
+        progress: called with the task, how much of it is done, and of how much.
 
     Returns:
         The folders written.
@@ -103,11 +103,11 @@ def build_libraries(
 
 def trace_loops(games: Sequence[Game], workers: int, progress: Progress) -> list[TracedLoop]:
     """Return the loops that games ask for."""
-    found: dict[TracedLoop, None] = {}
+    unique: dict[TracedLoop, None] = {}
     running: list[subprocess.Popen[str]] = []
     with tempfile.TemporaryDirectory() as room, ThreadPoolExecutor(workers) as threads:
 
-        def traced(game: Game) -> list[TracedLoop]:
+        def trace(game: Game) -> list[TracedLoop]:
             file = Path(room) / game.name
             command = [sys.executable, "-m", "card_envs.build._trace", game.package, str(file)]
             more = {"NUMBA_DISABLE_JIT": "1", PARENT: str(os.getpid())}  # which the engine reads as it is imported
@@ -117,27 +117,27 @@ def trace_loops(games: Sequence[Game], workers: int, progress: Progress) -> list
 
         progress("tracing calls", 0, len(games))
         try:
-            for number, loops in enumerate(threads.map(traced, games)):
-                found.update(dict.fromkeys(loops))
+            for number, loops in enumerate(threads.map(trace, games)):
+                unique.update(dict.fromkeys(loops))
                 progress("tracing calls", number + 1, len(games))
         except BaseException:  # Ctrl-C, too: the threads wait for these processes
             threads.shutdown(wait=False, cancel_futures=True)
             for process in running:
                 process.kill()
             raise
-    return list(found)
+    return list(unique)
 
 
 def compile_all(
-    loops: Iterable[TracedLoop], targets: Sequence[str], objects: Path, workers: int, progress: Progress
-) -> dict[str, list[Built]]:
+    traced: Iterable[TracedLoop], targets: Sequence[str], objects: Path, workers: int, progress: Progress
+) -> dict[str, list[BuiltLoop]]:
     """Return the loops of each library as machine code, made in several processes."""
     # A loop with many arrays is a search, which takes longest: it comes first.
-    tasks = sorted(loops, key=lambda one: (-len(str(one.signature)), one[:6], str(one.signature)))
-    libraries: dict[str, list[Built]] = {}
-    done = in_processes(made, tasks, workers, progress, targets=tuple(targets), objects=objects)
-    for one, built in done.items():
-        game = one.specialization().game
+    tasks = sorted(traced, key=lambda loop: (-len(str(loop.signature)), loop[:6], str(loop.signature)))
+    libraries: dict[str, list[BuiltLoop]] = {}
+    done = in_processes(build_loop, tasks, workers, progress, targets=tuple(targets), objects=objects)
+    for loop, built in done.items():
+        game = loop.specialization().game
         libraries.setdefault(game.name if game else WITHOUT_RULES, []).append(built)
     return {name: sorted(loops) for name, loops in sorted(libraries.items())}
 
@@ -146,46 +146,46 @@ def in_processes(
     work: Callable[..., Result], tasks: Sequence[Task], workers: int, progress: Progress,
     what: str = "compiling loops", **fixed: Any,
 ) -> dict[Task, Result]:  # fmt: skip
-    """Return what a function makes of each task, in several new processes. Raises BuildError that names the task."""
-    found: dict[Task, Result] = {}
+    """Call a function for each task in several new processes; return the results. Raises BuildError naming the task."""
+    outcomes: dict[Task, Result] = {}
     progress(what, 0, len(tasks))
     with closing(over_processes(partial(_attempt, partial(work, **fixed)), tasks, workers or cores())) as results:
-        for one, result, error in results:
+        for task, result, error in results:
             if error:
-                raise BuildError(f"{one.name} for {one.package}: {error}")
-            found[one] = result
-            progress(what, len(found), len(tasks))
-    return found
+                raise BuildError(f"{task.name} for {task.package}: {error}")
+            outcomes[task] = result
+            progress(what, len(outcomes), len(tasks))
+    return outcomes
 
 
 def _attempt(work: Callable[[Task], Result], task: Task) -> tuple[Task, Any, str]:
-    """Return a task with what a function makes of it, or with the error in words."""
+    """Return a task with a function's result for it and an empty text, or with None and the error as text."""
     try:
         return task, work(task), ""
     except Exception as error:
         return task, None, str(error) or type(error).__name__
 
 
-def made(traced: TracedLoop, targets: tuple[str, ...], objects: Path) -> Built:
-    """Return a loop as machine code for some targets; what was made before is taken from the cache."""
+def build_loop(loop: TracedLoop, targets: tuple[str, ...], objects: Path) -> BuiltLoop:
+    """Compile a loop for some targets, or take it from the cache."""
     from card_envs.compiling import _ir
     from card_envs.compiling._specialize import rebuild
     from card_envs.compiling.targets import object_code, target_of
 
-    bound = rebuild(traced.specialization()).function
-    made_from = f"{bound.__name__} {traced.signature}"
-    symbol = f"card_envs_{bound.__name__}_{_sum(made_from.encode())[:8]}"
-    made_from = f"{compiler_digest(*COMPILER)} {made_from}"
-    files = {name: _sum(f"{made_from} {target_of(name)}".encode())[:32] for name in targets}
+    bound = rebuild(loop.specialization()).function
+    inputs = f"{bound.__name__} {loop.signature}"
+    symbol = f"card_envs_{bound.__name__}_{_sum(inputs.encode())[:8]}"
+    inputs = f"{compiler_digest(*COMPILER)} {inputs}"
+    files = {name: _sum(f"{inputs} {target_of(name)}".encode())[:32] for name in targets}
     missing = [name for name, file in files.items() if not (objects / f"{file}.o").exists()]
-    kinds = objects / f"{_sum(made_from.encode())[:32]}.json"
+    kinds = objects / f"{_sum(inputs.encode())[:32]}.json"
     if missing or not kinds.exists():
-        entry = _ir.compile_entry(bound, traced.signature, symbol)
+        entry = _ir.compile_entry(bound, loop.signature, symbol)
         for name in missing:
             replace_file(objects / f"{files[name]}.o", object_code(entry.text, target_of(name)))
         replace_file(kinds, json.dumps([entry.arguments, entry.returns]))
     arguments, returns = json.loads(kinds.read_bytes())
-    return Built(bound.__name__, symbol, arguments, returns, files)
+    return BuiltLoop(bound.__name__, symbol, arguments, returns, files)
 
 
 @cache
@@ -195,7 +195,7 @@ def compiler_digest(*parts: str) -> str:
     return _sum(sources) + version("numba") + version("llvmlite")
 
 
-def _write_target(folder: Path, target: Any, built: dict[str, list[Built]]) -> Path:
+def _write_target(folder: Path, target: Any, built: dict[str, list[BuiltLoop]]) -> Path:
     """Link the libraries of a target and put them in place, beside those of other games."""
     final = folder / target.name
     with tempfile.TemporaryDirectory() as name:
@@ -216,17 +216,17 @@ def _write_target(folder: Path, target: Any, built: dict[str, list[Built]]) -> P
 
 
 def put_in(folder: Path, files: dict[str, bytes], facts: dict[str, Any], outdated: Collection[str] = ()) -> None:
-    """Put files into a target's folder, beside those of other builds; what they are is said there.
+    """Put files into a target's folder, beside those of other builds, and describe them in its TARGET file.
 
     Args:
-        folder: of the target.
-        files: by name.
-        facts: of the target; what other builds said of it stays.
+        folder: the target's folder.
+        files: contents by name.
+        facts: added to the description of the target.
         outdated: names of files to leave out.
     """
     before = read_facts(folder) if target_file(folder) else {"sha256": {}}
-    kept = {name for name in before["sha256"] if (folder / name).exists()} - {*outdated}
-    sums = {name: before["sha256"][name] for name in sorted(kept)}
+    current = {name for name in before["sha256"] if (folder / name).exists()} - {*outdated}
+    sums = {name: before["sha256"][name] for name in sorted(current)}
     sums |= {name: _sum(content) for name, content in files.items()}
     described = {**before, **facts, "sha256": sums}
     files = {**files, TARGET: json.dumps(described, indent=1).encode()}
@@ -245,48 +245,47 @@ def _sum(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _loops_of_others(target: Path, objects: Path, loops: list[Built]) -> list[Built]:
-    """Return the loops of a target's library without rules that other games asked for, of sources as they are now.
-
-    They are linked again from machine code that is kept.
-    """
+def _loops_of_others(target: Path, objects: Path, loops: list[BuiltLoop]) -> list[BuiltLoop]:
+    """Return the loops without rules that other games asked for, of current sources; their machine code is cached."""
     file = target / f"{WITHOUT_RULES}.manifest.json"
     try:
         manifest = json.loads(read_checked(file, read_facts(target)["sha256"][file.name]))
     except (OSError, ValueError, KeyError):
         return []
 
-    def whole(kind: list[Any]) -> list[Any]:
+    def expand(kind: list[Any]) -> list[Any]:
         if kind[0] == "array":
             return ["array", manifest["dtypes"][kind[1]], *kind[2:]]
-        return [kind[0], *map(whole, kind[1:])]
+        return [kind[0], *map(expand, kind[1:])]
 
     names, symbols = {loop.name for loop in loops}, {loop.symbol for loop in loops}
     edited = {name[:-HEX_DIGITS] for name in names}
     return [
-        Built(name, one["symbol"], [*map(whole, one["arguments"])], one["returns"], {target.name: one["object"]})
-        for name, signatures in manifest["loops"].items()
+        BuiltLoop(
+            name, entry["symbol"], [*map(expand, entry["arguments"])], entry["returns"], {target.name: entry["object"]}
+        )
+        for name, entries in manifest["loops"].items()
         if name in names or name[:-HEX_DIGITS] not in edited
-        for one in signatures
-        if one["symbol"] not in symbols and (objects / f"{one.get('object')}.o").exists()
+        for entry in entries
+        if entry["symbol"] not in symbols and (objects / f"{entry.get('object')}.o").exists()
     ]
 
 
-def _manifest(loops: list[Built], target: str) -> dict[str, Any]:
+def _manifest(loops: list[BuiltLoop], target: str) -> dict[str, Any]:
     """Return loops as data; dtypes are listed once."""
     dtypes: dict[str, int] = {}
 
-    def numbered(kind: list[Any]) -> list[Any]:
+    def number_dtypes(kind: list[Any]) -> list[Any]:
         if kind[0] == "array":
             return ["array", dtypes.setdefault(json.dumps(kind[1]), len(dtypes)), *kind[2:]]
-        return [kind[0], *map(numbered, kind[1:])]
+        return [kind[0], *map(number_dtypes, kind[1:])]
 
-    found: dict[str, list[Any]] = {}
+    by_name: dict[str, list[Any]] = {}
     for loop in loops:
-        arguments = [numbered(kind) for kind in loop.arguments]
+        arguments = [number_dtypes(kind) for kind in loop.arguments]
         known = {"symbol": loop.symbol, "arguments": arguments, "returns": loop.returns}
-        found.setdefault(loop.name, []).append(known | {"object": loop.objects[target]})
-    return {"loops": found, "dtypes": [json.loads(described) for described in dtypes]}
+        by_name.setdefault(loop.name, []).append(known | {"object": loop.objects[target]})
+    return {"loops": by_name, "dtypes": [json.loads(described) for described in dtypes]}
 
 
 def _headers() -> Path:
@@ -298,7 +297,7 @@ def _headers() -> Path:
 
 
 def _run(command: list[str], what: str, running: list[subprocess.Popen[str]] | None = None, **more: str) -> None:
-    """Run a program, with more in its environment, and note it. Raises BuildError with the last of what it said."""
+    """Run a program, with more in its environment; add it to `running`. Raises BuildError with its last lines."""
     pipe = subprocess.PIPE
     try:
         process = subprocess.Popen(

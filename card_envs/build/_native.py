@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from card_envs.build._description import choices_of, description
+from card_envs.build._description import choices_of, describe_game
 from card_envs.build._drawings import drawings_module
 from card_envs.build._libraries import CACHE, Progress, _run, _sum, compiler_digest, in_processes, put_in, target_file
 from card_envs.compiling._library import MAX_BYTES, read_facts
-from card_envs.compiling.loops import game_of
+from card_envs.compiling.loops import game_of_package
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent, opponent_names
@@ -49,9 +49,9 @@ class Task(NamedTuple):
     """Functions to compile: all RULES of a game, or what asks one of its opponents.
 
     Attributes:
-        package: of the game.
+        package: the game's package.
         name: RULES, or the opponent.
-        equals: names of other opponents that are made of the same.
+        equals: names of other opponents that are the same player.
     """
 
     package: str
@@ -76,18 +76,18 @@ class Prepared:
 
 
 @dataclass(frozen=True, eq=False)
-class Compiled:
+class CompiledFunction:
     """A function as machine code.
 
     Attributes:
-        name: in the API.
-        symbol: in the library.
-        parameters, meaning: for the header.
+        name: its name in the API.
+        symbol: its name in the library.
+        parameters, meaning: texts for the header.
         objects: for each target, its file in the cache.
-        layout: of what it was made from; of a player's file, too.
-        player: its name in the API, if this asks one; made_of: as `load_opponent` takes it, presets written out.
-        size: of a player's memory.
-        file: of the player, in the cache; empty if this is no player.
+        layout: a digest of what it was made from; a player's file has the same.
+        player: the player's name in the API; made_of: as `load_opponent` takes it, presets written out.
+        size: bytes of a player's memory.
+        file: the player's file in the cache; empty if this is not a player.
     """
 
     name: str
@@ -126,21 +126,21 @@ def build_api(
         check_replaceable(folder / target.name, target_file)
     objects = folder / CACHE
     objects.mkdir(parents=True, exist_ok=True)
-    asked = {game: by_name_in_c(opponents) or usual_players(game) for game in games}
-    tasks = [task for game in games for task in tasks_of(game, asked[game])]
+    players = {game: by_name_in_c(opponents) or usual_players(game) for game in games}
+    tasks = [task for game in games for task in tasks_of(game, players[game])]
     # In processes of their own: loading a player may compile for this machine, and such code would get into a target's.
-    ready = in_processes(prepared, tasks, jobs, progress, "loading players")
-    work = [ready[one] for one in tasks]
-    made = in_processes(compile_task, work, jobs, progress, targets=tuple(targets), objects=objects)
-    done = {one.task: functions for one, functions in made.items()}
+    ready = in_processes(prepare, tasks, jobs, progress, "loading players")
+    work = [ready[task] for task in tasks]
+    compiled = in_processes(compile_task, work, jobs, progress, targets=tuple(targets), objects=objects)
+    done = {prepared.task: functions for prepared, functions in compiled.items()}
     written = []
     for target in wanted:
         files: dict[str, bytes] = {}
         for game in games:
-            of_game = [one for task in reversed(tasks_of(game, asked[game])) for one in done[task]]
+            of_game = [export for task in reversed(tasks_of(game, players[game])) for export in done[task]]
             files |= _target_files(game, of_game, target, objects)
         place = folder / target.name
-        put_in(place, files, {"target": target.name}, outdated(place, games, files))
+        put_in(place, files, {"target": target.name}, outdated_files(place, games, files))
         written.append(place)
     return written
 
@@ -158,15 +158,15 @@ def by_name_in_c(opponents: Sequence[str]) -> list[str]:
     """Return opponents, each once. Raises ValueError if two would have the same name in C."""
     from card_envs.build._api import name_in_c
 
-    named: dict[str, str] = {}
+    by_c_name: dict[str, str] = {}
     for name in dict.fromkeys(opponents):
-        other = named.setdefault(name_in_c(name), name)
+        other = by_c_name.setdefault(name_in_c(name), name)
         if other != name:
             raise ValueError(f"opponent: {other!r:.80} and {name!r:.80} would both be {name_in_c(name)} in C")
-    return list(named.values())
+    return list(by_c_name.values())
 
 
-def outdated(folder: Path, games: Sequence[Game], files: Collection[str]) -> set[str]:
+def outdated_files(folder: Path, games: Sequence[Game], files: Collection[str]) -> set[str]:
     """Return the files that earlier builds of these games made in a folder and this one does not, unless edited."""
     names = "|".join(re.escape(game.name) for game in games)
     of_games = re.compile(rf"(libcard_envs_|card_envs_)?({names})\..+")
@@ -186,86 +186,83 @@ def is_file_with(file: Path, digest: str) -> bool:
         return False
 
 
-def prepared(task: Task) -> Prepared:
+def prepare(task: Task) -> Prepared:
     """Return the functions of a task, with a player loaded."""
     from card_envs.build._api import exports_of_rules, player_of
 
-    game = game_of(task.package)
+    game = game_of_package(task.package)
     if task.name == RULES:
         return Prepared(*task, exports_of_rules(game))
     player = player_of(game, task.name)
     return Prepared(*task, player.exports, player)
 
 
-def compile_task(prepared: Prepared, targets: tuple[str, ...], objects: Path) -> list[Compiled]:
-    """Return functions as machine code for some targets; what was made before is taken from the cache.
-
-    The functions of a player are one module, in which the search is once.
-    """
+def compile_task(prepared: Prepared, targets: tuple[str, ...], objects: Path) -> list[CompiledFunction]:
+    """Compile functions for some targets, or take them from the cache; those of a player share one module."""
     task, player = prepared.task, prepared.player
     if player is None:
-        return [_compiled(task, [export], targets, objects)[0] for export in prepared.exports]
+        return [_compile(task, [export], targets, objects)[0] for export in prepared.exports]
     from card_envs.build._api import name_in_c
 
-    functions = _compiled(task, prepared.exports, targets, objects)
+    functions = _compile(task, prepared.exports, targets, objects)
     content = player_file(functions[0].layout, player.first)
     file = f"{_sum(content)[:32]}.player"
     replace_file(objects / file, content)
-    made_of = game_of(task.package).presets.get(task.name, task.name)
+    made_of = game_of_package(task.package).presets.get(task.name, task.name)
     done = []
     for name in map(name_in_c, (task.name, *task.equals)):
-        first, *others = (renamed(one, name_in_c(task.name), name) for one in functions)
+        first, *others = (rename(function, name_in_c(task.name), name) for function in functions)
         done += [replace(first, player=name, made_of=made_of, size=player.size, file=file), *others]
     return done
 
 
-def renamed(function: Compiled, player: str, other: str) -> Compiled:
-    """Return a function of a player under the name of another one that is made of the same."""
+def rename(function: CompiledFunction, player: str, other: str) -> CompiledFunction:
+    """Return a function of a player under the name of another one that is the same player."""
     name, symbol = (text.removesuffix(player) + other for text in (function.name, function.symbol))
     return replace(function, name=name, symbol=symbol)
 
 
-def _compiled(task: Task, exports: Sequence[Export], targets: tuple[str, ...], objects: Path) -> list[Compiled]:
-    """Return functions as machine code in one module, which has them under the names of equal players, too."""
+def _compile(task: Task, exports: Sequence[Export], targets: tuple[str, ...], objects: Path) -> list[CompiledFunction]:
+    """Compile functions to one module, which has them under the names of equal players, too."""
     from card_envs.build._api import name_in_c
-    from card_envs.compiling._exported import argument_type, exported, parts_of
-    from card_envs.compiling._ir import linked
+    from card_envs.compiling._exported import argument_type, export_function, parts_of
+    from card_envs.compiling._ir import link_modules
     from card_envs.compiling._specialize import Specialization, rebuild
     from card_envs.compiling.targets import object_code, target_of
 
-    game = game_of(task.package)
+    game = game_of_package(task.package)
     loops, symbols, made_from = [], [], compiler_digest(*COMPILER)
     for export in exports:
         loop: Any = export.function
         loops.append(rebuild(Specialization(loop, game, export.bot, functions=export.functions)).function)
         stem = f"card_envs_{game.name}_{export.name}".removesuffix(name_in_c(task.name))
         symbols.append([f"card_envs_{game.name}_{export.name}", *(stem + name_in_c(name) for name in task.equals)])
-        parts = [_described(part) for part in parts_of(export.arguments)]
+        parts = [_describe(part) for part in parts_of(export.arguments)]
         made_from += f" {loops[-1].__name__} {symbols[-1]} {[*map(argument_type, export.arguments)]} {parts}"
-    files = {one: f"{_sum(f'{made_from} {target_of(one, api=True)}'.encode())[:32]}.o" for one in targets}
+    files = {target: f"{_sum(f'{made_from} {target_of(target, api=True)}'.encode())[:32]}.o" for target in targets}
     missing = [target for target, file in files.items() if not (objects / file).exists()]
     if missing:
         rows = zip(loops, exports, symbols)
-        texts = [exported(loop, export.arguments, first, aliases) for loop, export, (first, *aliases) in rows]
-        text = linked(texts, [symbol for names in symbols for symbol in names])
+        texts = [export_function(loop, export.arguments, first, aliases) for loop, export, (first, *aliases) in rows]
+        text = link_modules(texts, [symbol for names in symbols for symbol in names])
         for target in missing:
             replace_file(objects / files[target], object_code(text, target_of(target, api=True)))
     layout = _sum(made_from.encode())[:LAYOUT]
     return [
-        Compiled(export.name, first, export.parameters, export.meaning, files, layout)
+        CompiledFunction(export.name, first, export.parameters, export.meaning, files, layout)
         for export, (first, *_) in zip(exports, symbols)
     ]
 
 
-def _described(part: Any) -> str:
-    """Return what machine code depends on in an argument: not what is in an array."""
+def _describe(part: Any) -> str:
+    """Describe an argument as far as machine code depends on it: not the contents of arrays."""
     if hasattr(part, "array"):
-        return str([part.array.shape, *(getattr(part, one.name) for one in fields(part) if one.name != "array")])
+        return str([part.array.shape, *(getattr(part, field.name) for field in fields(part) if field.name != "array")])
     return repr(part)
 
 
 def player_file(layout: str, first: list[tuple[int, Any]]) -> bytes:
-    """Return the file of a player: what is in its memory at first, float32 as float16 where that is exact.
+    """Return the file of a player: the initial contents of its memory, float32 as float16 where that is exact.
 
     A CRC-32 of all that follows it tells damaged files.
     """
@@ -282,29 +279,29 @@ def player_file(layout: str, first: list[tuple[int, Any]]) -> bytes:
     return MAGIC + layout.encode() + struct.pack("<I", zlib.crc32(content)) + content
 
 
-def _target_files(game: Game, functions: list[Compiled], target: Any, objects: Path) -> dict[str, bytes]:
+def _target_files(game: Game, functions: list[CompiledFunction], target: Any, objects: Path) -> dict[str, bytes]:
     """Return the files of a game for a target, by name."""
-    players = {one.player: one for one in functions if one.file}
-    known = description(game)
+    players = {export.player: export for export in functions if export.file}
+    known = describe_game(game)
     known["opponents"] = list(players)
     known["about_opponents"] = {
-        name: about(replace(load_opponent(one.made_of, game), name=name)) for name, one in players.items()
+        name: about(replace(load_opponent(player.made_of, game), name=name)) for name, player in players.items()
     }
     known["levels"] = [level._asdict() for level in levels(game, players)]
-    known["judges"] = [name for name, one in players.items() if "search:" in one.made_of]
+    known["judges"] = [name for name, player in players.items() if "search:" in player.made_of]
     known["players"] = {
         name: {
-            "made_of": one.made_of,
+            "made_of": player.made_of,
             "searches": name in known["judges"],
-            "memory": one.size,
-            "layout": one.layout,
+            "memory": player.size,
+            "layout": player.layout,
             "file": f"{game.name}.{name}.player",
         }
-        for name, one in players.items()
+        for name, player in players.items()
     }
     files = {f"{game.name}.json": json.dumps(known, indent=1).encode()}
-    files |= {f"{game.name}.{name}.player": (objects / one.file).read_bytes() for name, one in players.items()}
-    machine_code = list(dict.fromkeys(objects / one.objects[target.name] for one in functions))
+    files |= {f"{game.name}.{name}.player": (objects / player.file).read_bytes() for name, player in players.items()}
+    machine_code = list(dict.fromkeys(objects / export.objects[target.name] for export in functions))
     with tempfile.TemporaryDirectory() as place:
         room = Path(place)
         if target.is_wasm:
@@ -313,7 +310,7 @@ def _target_files(game: Game, functions: list[Compiled], target: Any, objects: P
                 [*(name for name in files if name != "shapes.js"), f"{game.name}.wasm"]
             )
             library = room / f"{game.name}.wasm"
-            _run(target.link(library, machine_code, [one.symbol for one in functions]), f"linking {library.name}")
+            _run(target.link(library, machine_code, [export.symbol for export in functions]), f"linking {library.name}")
         else:
             (room / "tables.h").write_text(c_tables(game, players), encoding="utf-8")
             more = ["-fvisibility=hidden", f'-DTABLES="{room / "tables.h"}"', str(Path(__file__).with_name("api.c"))]
@@ -332,7 +329,7 @@ def urls_module(names: Sequence[str]) -> bytes:
     return f"export default {{\n{listed}}};\n".encode()
 
 
-def initial(game: Game, **options: Any) -> bytes:
+def initial_state(game: Game, **options: Any) -> bytes:
     """Return a State with some options before its first deal."""
     state = np.zeros(1, game.rules.STATE)
     state[0] = game.rules.new_state(replace(game.options(), **options))
@@ -344,32 +341,32 @@ def patches(game: Game) -> dict[str, list[tuple[int, int]]]:
 
     An option writes the same bytes whatever its value, so that a choice undoes an earlier one.
     """
-    found = {}
+    changes = {}
     for name, values in choices_of(game.options).items():
-        states = {value: initial(game, **{name: value}) for value in values}
-        written = [k for k in range(len(initial(game))) if len({state[k] for state in states.values()}) > 1]
+        states = {value: initial_state(game, **{name: value}) for value in values}
+        offsets = [k for k in range(len(initial_state(game))) if len({state[k] for state in states.values()}) > 1]
         for value, state in states.items():
             text = value if isinstance(value, str) else json.dumps(value)
-            found[f"{name}={text}"] = [(k, state[k]) for k in written]
-    return found
+            changes[f"{name}={text}"] = [(k, state[k]) for k in offsets]
+    return changes
 
 
-def c_tables(game: Game, players: dict[str, Compiled]) -> str:
+def c_tables(game: Game, players: dict[str, CompiledFunction]) -> str:
     """Return the tables that `api.c` includes."""
     from card_envs.build._api import ERRORS
 
     choices: list[str] = []
     all_patches: list[str] = []
-    for text, written in patches(game).items():
-        choices.append(f"{{{json.dumps(text)}, {len(all_patches)}, {len(all_patches) + len(written)}}}")
-        all_patches += [f"{{{offset}, {value}}}" for offset, value in written]
-    listed = [f'{{"{name}", "{one.layout}", {one.size}}}' for name, one in players.items()]
+    for text, changes in patches(game).items():
+        choices.append(f"{{{json.dumps(text)}, {len(all_patches)}, {len(all_patches) + len(changes)}}}")
+        all_patches += [f"{{{offset}, {value}}}" for offset, value in changes]
+    listed = [f'{{"{name}", "{player.layout}", {player.size}}}' for name, player in players.items()]
     problems = [f"{{{code}, {json.dumps(text)}}}" for code, text in (ERRORS | MORE_ERRORS).items()]
     return "\n".join(
         (
             f"#define NAME(x) card_envs_{game.name}_##x",
             f"#define ACTIONS {game.rules.NUM_ACTIONS}",
-            f"static const uint8_t INITIAL[] = {{{', '.join(map(str, initial(game)))}}};",
+            f"static const uint8_t INITIAL[] = {{{', '.join(map(str, initial_state(game)))}}};",
             f"static const patch PATCHES[] = {{{', '.join(all_patches or ['{0, 0}'])}}};",
             f"static const choice CHOICES[] = {{{', '.join(choices)}}};",
             f"static const char *const TEXTS[] = {{{', '.join(map(json.dumps, game.move_texts))}}};",
@@ -380,7 +377,7 @@ def c_tables(game: Game, players: dict[str, Compiled]) -> str:
     )
 
 
-def header(game: Game, functions: list[Compiled]) -> str:
+def header(game: Game, functions: list[CompiledFunction]) -> str:
     """Return the header of a game's C library."""
     from card_envs.build._api import ERRORS
 
@@ -392,12 +389,14 @@ def header(game: Game, functions: list[Compiled]) -> str:
         "OBSERVATION": rules.OBS_SIZE,
         "PACK": rules.PACK_SIZE,
     }
-    sizes |= {f"{one.player.upper()}_MEMORY": one.size for one in functions if one.file}
-    declared = {one: f"int32_t {one.symbol}({', '.join(one.parameters)});" for one in functions}
-    of_rules = {one for one in functions if not one.name.startswith(("advise_", "judge_"))}
-    own = [
-        f"/* {one.meaning[0].upper()}{one.meaning[1:]}. */\n{text}" for one, text in declared.items() if one in of_rules
-    ]
+    sizes |= {f"{export.player.upper()}_MEMORY": export.size for export in functions if export.file}
+    rules_texts, players_texts = [], []
+    for export in functions:
+        declaration = f"int32_t {export.symbol}({', '.join(export.parameters)});"
+        if export.name.startswith(("advise_", "judge_")):
+            players_texts.append(declaration)
+        else:
+            rules_texts.append(f"/* {export.meaning[0].upper()}{export.meaning[1:]}. */\n{declaration}")
     return Template(Path(__file__).with_name("api.h").read_text(encoding="utf-8")).substitute(
         name=game.name,
         title=game.title,
@@ -405,6 +404,6 @@ def header(game: Game, functions: list[Compiled]) -> str:
         sizes="\n".join(f"    {upper}_{name} = {size}," for name, size in sizes.items()),
         errors="\n".join(f"   {code}: {text}" for code, text in (ERRORS | MORE_ERRORS).items()),
         options="\n".join(f"   {text}" for text in patches(game)),
-        rules="\n\n".join(own),
-        players="\n".join(text for one, text in declared.items() if one not in of_rules),
+        rules="\n\n".join(rules_texts),
+        players="\n".join(players_texts),
     )

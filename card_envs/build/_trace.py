@@ -17,35 +17,35 @@ from numba import types
 
 from card_envs.build._warm_up import warm_up
 from card_envs.compiling._specialize import Specialization, watching_specialize
-from card_envs.compiling.loops import TracedLoop, game_of, type_of_argument
+from card_envs.compiling.loops import TracedLoop, game_of_package, type_of_argument
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.system.processes import end_with_parent
 
 
-def traced(game: Game, warm_up: Callable[[Game], None]) -> list[TracedLoop]:
+def trace_calls(game: Game, warm_up: Callable[[Game], None]) -> list[TracedLoop]:
     """Return the loops that a warm-up run of a game calls, each with the types of its arguments."""
-    found: dict[Specialization, dict[tuple[Any, ...], None]] = {}
+    calls: dict[Specialization, dict[tuple[Any, ...], None]] = {}
 
-    def recorded(wanted: Specialization, bound: Any) -> Any:
-        signatures = found.setdefault(wanted, {})
+    def record(wanted: Specialization, bound: Any) -> Any:
+        signatures = calls.setdefault(wanted, {})
 
-        def called(*arguments: Any) -> Any:
+        def recorded(*arguments: Any) -> Any:
             signatures[tuple(map(type_of_argument, arguments))] = None
             return bound(*arguments)
 
-        return called
+        return recorded
 
-    with watching_specialize(recorded), np.errstate(over="ignore"):
+    with watching_specialize(record), np.errstate(over="ignore"):
         warm_up(game)
     return [
         TracedLoop.of(wanted, signature)
-        for wanted, signatures in found.items()
-        for signature in merged(list(signatures))
+        for wanted, signatures in calls.items()
+        for signature in merge_signatures(list(signatures))
     ]
 
 
-def merged(signatures: list[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+def merge_signatures(signatures: list[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
     """Yield the signatures; of those that differ in what may be written, one that writes the least.
 
     An array that may only be read is of a type of its own, and code for it takes one that may be written as well.
@@ -71,6 +71,6 @@ def _writable(kind: Any) -> Any:
 if __name__ == "__main__":
     end_with_parent()
     package, file = sys.argv[1:]
-    game = game_of(package)
+    game = game_of_package(package)
     GAMES.setdefault(game.name, game)  # environments refer to games by name
-    Path(file).write_bytes(pickle.dumps(traced(game, warm_up)))
+    Path(file).write_bytes(pickle.dumps(trace_calls(game, warm_up)))

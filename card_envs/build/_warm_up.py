@@ -37,25 +37,25 @@ from card_envs.play.sitting import Sitting
 from card_envs.reviews import MoveJudge
 from card_envs.system.training import training_module
 
-FEW = 2  # tables, arms, positions
-LATER = 100  # decisions after which searches are asked: the end is nearer
+SMALLEST = 2  # number of tables, arms, positions
+OPENING = 100  # decisions played first: searches end sooner later in a game
 
 
 def warm_up(game: Game) -> None:
-    """Ask everything that the package has for a game."""
-    visit_environments(game)
-    visit_batches(game)
+    """Call each public feature once for a game."""
+    warm_up_environments(game)
+    warm_up_batches(game)
     # Searches with other numbers of worlds are the same code.
     for name in {re.sub(r"^search:\d+", "", name): name for name in opponent_names(game)}.values():
-        visit_opponent(game, load_opponent(name, game))
-    visit_comparison(game)
+        warm_up_opponent(game, load_opponent(name, game))
+    warm_up_comparison(game)
     if game.is_solitaire:
-        visit_solver(game)
+        warm_up_solver(game)
     if find_spec("torch") is not None:
-        visit_training(game)
+        warm_up_training(game)
 
 
-def visit_environments(game: Game) -> None:
+def warm_up_environments(game: Game) -> None:
     """Play some moves in each environment, with and without a given deal."""
     env = CardEnv(game)
     env.reset(seed=1)
@@ -69,7 +69,7 @@ def visit_environments(game: Game) -> None:
     _, info = seat.reset(seed=1)
     seat.step(int(np.flatnonzero(info["action_mask"])[0]))
     for mode in ("SameStep", "NextStep"):
-        seats = VectorSeatEnv(game.name, FEW, autoreset_mode=mode, reward="win")
+        seats = VectorSeatEnv(game.name, SMALLEST, autoreset_mode=mode, reward="win")
         seats.reset(seed=1)
         seats.reset(seed=1, options={"reset_mask": np.array([True, False])})
         for _ in range(3):
@@ -86,62 +86,62 @@ def visit_environments(game: Game) -> None:
             table.bot_move(bot)
 
 
-def visit_batches(game: Game) -> None:
+def warm_up_batches(game: Game) -> None:
     """Call every method of a batch."""
-    batch_out_of_step(game, FEW)
-    env = BatchEnv(game, FEW, seed=1)
-    streams, actions = np.arange(FEW, dtype=np.uint64), np.zeros(FEW, np.int64)
+    batch_out_of_step(game, SMALLEST)
+    env = BatchEnv(game, SMALLEST, seed=1)
+    streams, actions = np.arange(SMALLEST, dtype=np.uint64), np.zeros(SMALLEST, np.int64)
     env.random_actions(streams, actions)
     env.are_legal(actions)
     env.step(actions)
-    specialize(find_illegal)(0, FEW, env._legal, game.rules.NUM_ACTIONS, actions)  # for threads, which FEW don't need
+    specialize(find_illegal)(0, SMALLEST, env._legal, game.rules.NUM_ACTIONS, actions)  # for threads
     env.observe()
-    env.observe_all(np.zeros((FEW, game.rules.FULL_SIZE), np.int8))
+    env.observe_all(np.zeros((SMALLEST, game.rules.FULL_SIZE), np.int8))
     env.random_playout(streams, 3)
     for bot in BOTS:
         env.bot_actions(bot, actions)
         env.bot_playout(bot, 3)
 
 
-def visit_opponent(game: Game, opponent: Opponent) -> None:
+def warm_up_opponent(game: Game, opponent: Opponent) -> None:
     """Ask a player for moves, probabilities and values, of one decision and of several."""
-    env = BatchEnv(game, FEW, seed=1)
-    env.bot_playout("greedy", LATER)
-    asked, quick = decisions_at(game, env.states), made_quick(opponent.policy)
-    quick.choose(asked, np.random.default_rng(0))
+    env = BatchEnv(game, SMALLEST, seed=1)
+    env.bot_playout("greedy", OPENING)
+    decisions, quick = decisions_at(game, env.states), quick_copy(opponent.policy)
+    quick.choose(decisions, np.random.default_rng(0))
     Opponent(opponent.name, game, quick).evaluate(env_view(game))
     with suppress(ValueError):  # it does not search
         MoveJudge(Opponent(opponent.name, game, quick)).prepare(env_view(game))
     if isinstance(quick, SearchPolicy):
-        quick.within(1e-3, FEW).act(asked.at(np.array([0])), np.random.default_rng(0))
+        quick.within(1e-3, SMALLEST).act(decisions.at(np.array([0])), np.random.default_rng(0))
     else:
-        quick.probabilities(asked)
+        quick.probabilities(decisions)
 
 
 def env_view(game: Game) -> dict[str, Any]:
-    """Return what the first player to move sees."""
+    """Return the view of the first seat to move."""
     env = CardEnv(game)
     env.reset(seed=1)
     return env.view(env.agent_selection)
 
 
-def made_quick(policy: Policy) -> Any:
-    """Return a policy of the same parts that tries hardly any worlds."""
+def quick_copy(policy: Policy) -> Any:
+    """Return a copy of a policy, and of its parts, that tries hardly any worlds."""
     if isinstance(policy, PhasedPolicy):
-        return PhasedPolicy(policy.actions, made_quick(policy.inside), made_quick(policy.outside))
+        return PhasedPolicy(policy.actions, quick_copy(policy.inside), quick_copy(policy.outside))
     if isinstance(policy, NTuplePolicy):
         small = copy(policy)
-        small.max_positions = FEW
+        small.max_positions = SMALLEST
         return small
     if isinstance(policy, SearchPolicy):
-        quick: dict[str, Any] = {name: made_quick(policy.settings[name]) for name in ("prior", "rollout", "leaf")}
-        quick |= {"worlds": 1, "arms": FEW, "threads": 1, "refine_steps": FEW, "rollout_positions": FEW}
+        quick: dict[str, Any] = {name: quick_copy(policy.settings[name]) for name in ("prior", "rollout", "leaf")}
+        quick |= {"worlds": 1, "arms": SMALLEST, "threads": 1, "refine_steps": SMALLEST, "rollout_positions": SMALLEST}
         return replace(policy, **quick | ({"leaf_after": 1} if policy.leaf else {}))
     return policy
 
 
-def visit_comparison(game: Game) -> None:
-    """Compare, measure and sum up; write games down."""
+def warm_up_comparison(game: Game) -> None:
+    """Compare players, estimate figures, and generate a data set."""
     contest = Contest(game, ("random", "greedy"))
     contest.play(np.arange(1))
     Plan(game, ("greedy",), 1).play(range(1))
@@ -150,25 +150,26 @@ def visit_comparison(game: Game) -> None:
     share(values)
 
 
-def visit_solver(game: Game) -> None:
+def warm_up_solver(game: Game) -> None:
     """Solve a deal, where the game has a solver."""
     with suppress(ValueError):
         SolveTask(game, max_positions=500).solve_number(0)
 
 
-def visit_training(game: Game) -> None:
-    """Learn for a moment with each algorithm and each kind of network."""
+def warm_up_training(game: Game) -> None:
+    """Train one iteration with each algorithm and each kind of network."""
     config, run = training_module("config"), training_module("run")
     learners: list[dict[str, Any]] = [{"algorithm": "ppo", "network": name} for name in ("flat", "afterstates")]
     learners += [{"algorithm": "advantages", "network": name} for name in ("afterstates", "lookahead")]
     if game.planner is not None:
         learners.append({"algorithm": "td"})
     for learner in learners:
-        sizes: dict[str, Any] = {"decisions": FEW}
+        sizes: dict[str, Any] = {"decisions": SMALLEST}
         if learner["algorithm"] != "td":
-            sizes |= {"num_envs": FEW, "num_steps": FEW, "minibatch_size": FEW, "hidden": [8], "bf16": False}
+            sizes |= dict.fromkeys(("num_envs", "num_steps", "minibatch_size"), SMALLEST)
+            sizes |= {"hidden": [8], "bf16": False}
         learning = run.Run(config.Config(game=game.name, **learner, **sizes))
         if learner["algorithm"] == "td":
             learning.algorithm.deals_each = 1
         learning.iterate()
-        visit_opponent(game, Opponent("learned", game, learning.algorithm.stored()))
+        warm_up_opponent(game, Opponent("learned", game, learning.algorithm.stored_policy()))

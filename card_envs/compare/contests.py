@@ -22,7 +22,7 @@ from card_envs.compare.spread import THIS_PROCESS, Executor
 from card_envs.engine.buffers import check_int
 from card_envs.game import Game, Int8s
 from card_envs.opponents.about import unlike_training
-from card_envs.opponents.names import frames
+from card_envs.opponents.names import phase_templates
 from card_envs.opponents.phased import phase_actions
 from card_envs.opponents.policy import Policy, PolicyLike
 
@@ -254,7 +254,7 @@ def taken_apart(contest: Contest, phase: str, other: str) -> dict[str, Contest]:
     """
     phase_actions(contest.game, phase)
     rest = " and ".join(name for name in contest.game.view.PHASES if name != phase)
-    here, elsewhere = frames(phase, other, contest.names)
+    here, elsewhere = phase_templates(phase, other, contest.names)
     return {phase: replace(contest, frame=here), rest: replace(contest, frame=elsewhere)}
 
 

@@ -1,7 +1,7 @@
 """Means and proportions with 95 % intervals.
 
 They hold for small samples and near the ends of the scale; a bound is infinite where the data do not limit the figure.
-`tests/test_coverage.py` measures their coverage.
+`tests/compare/test_coverage.py` measures their coverage.
 """
 
 from __future__ import annotations

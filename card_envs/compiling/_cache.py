@@ -43,13 +43,13 @@ def private_folder() -> Path:
     user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "")
     folder = Path(tempfile.gettempdir()) / f"card_envs-{user}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    found = folder.lstat()
-    is_own = not hasattr(os, "getuid") or (found.st_uid == user and not found.st_mode & 0o077)
-    if stat.S_ISDIR(found.st_mode) and is_own:
+    status = folder.lstat()
+    is_own = not hasattr(os, "getuid") or (status.st_uid == user and not status.st_mode & 0o077)
+    if stat.S_ISDIR(status.st_mode) and is_own:
         return folder
-    own = Path(tempfile.mkdtemp(prefix="card_envs-"))  # another user owns the name: use a fresh folder, not kept
-    atexit.register(shutil.rmtree, own, ignore_errors=True)
-    return own
+    fresh = Path(tempfile.mkdtemp(prefix="card_envs-"))  # another user owns the name: use a fresh folder, not kept
+    atexit.register(shutil.rmtree, fresh, ignore_errors=True)
+    return fresh
 
 
 class _HomeLocator(UserWideCacheLocator):
@@ -93,7 +93,7 @@ class _CheckedFiles(IndexDataCacheFile):
         return pickle.loads(data[DIGEST_BYTES:])
 
 
-class LastingCache(FunctionCache):
+class CheckedCache(FunctionCache):
     """Numba's cache, except that damaged files are recompiled and a full disk is tolerated."""
 
     _impl_class = _Places
@@ -106,14 +106,14 @@ class LastingCache(FunctionCache):
         self._cache_file = _CheckedFiles(self._cache_path, self._impl.filename_base, source_stamp)
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
-        found = None
+        overload = None
         try:
-            found = super().load_overload(signature, target_context)
+            overload = super().load_overload(signature, target_context)
         except Exception:  # pickle may raise anything for a damaged file
             self._discard()
-        if found is None:
+        if overload is None:
             announce(self._label)
-        return found
+        return overload
 
     def save_overload(self, signature: Any, result: Any) -> None:
         if not self._may_be_kept():
@@ -129,16 +129,16 @@ class LastingCache(FunctionCache):
                 file.unlink(missing_ok=True)
 
 
-def lasting(dispatcher: Any, label: str, may_be_kept: Callable[[], bool]) -> Any:
+def with_cache(dispatcher: Any, label: str, may_be_kept: Callable[[], bool]) -> Any:
     """Add a disk cache to a compiled function if there is somewhere to write.
 
     Args:
         dispatcher: the function.
-        label: what it is for.
+        label: what it is compiled for, for the message.
         may_be_kept: returns whether its name still describes it; called when it has been compiled.
     """
     with suppress(RuntimeError):  # otherwise every process compiles it
-        dispatcher._cache = LastingCache(dispatcher.py_func, label, may_be_kept)
+        dispatcher._cache = CheckedCache(dispatcher.py_func, label, may_be_kept)
     return dispatcher
 
 

@@ -42,7 +42,7 @@ def is_unchanged(sources: Sources) -> bool:
     They do not after `importlib.reload`, which replaces the globals of functions that may be compiled already.
     """
     return all(
-        len(now) == len(before) and all(one is other for (_, one), (_, other) in zip(now, before))
+        len(now) == len(before) and all(value is value_before for (_, value), (_, value_before) in zip(now, before))
         for now, before in ((tuple(used_by(function)), first_used(function)) for function in sources)
     )
 
@@ -100,8 +100,8 @@ def _overloads(function: FunctionType) -> Iterator[FunctionType]:
     templates: Any = sys.modules.get("numba.core.typing.templates")
     for value, kind in templates.builtin_registry.globals if templates else ():
         if value is function:
-            found = (getattr(template, "_overload_func", None) for template in getattr(kind, "templates", ()))
-            yield from (overload for overload in found if isinstance(overload, FunctionType))
+            overloads = (getattr(template, "_overload_func", None) for template in getattr(kind, "templates", ()))
+            yield from (overload for overload in overloads if isinstance(overload, FunctionType))
 
 
 def _names(code: CodeType) -> Iterator[str]:
@@ -158,5 +158,7 @@ def constant_bytes(part: Any) -> bytes:
         return f"{type(part).__name__}{part!r}".encode()
     if isinstance(part, type):
         fields = [getattr(part, name, "") for name in ("__name__", "_fields", "_field_defaults")]
-        return repr([*fields, [(one.name, one.value) for one in part] if issubclass(part, Enum) else ()]).encode()
+        return repr(
+            [*fields, [(member.name, member.value) for member in part] if issubclass(part, Enum) else ()]
+        ).encode()
     return b""  # compiled code has no other kind of constant

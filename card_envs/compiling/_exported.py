@@ -37,7 +37,7 @@ class Number:
 
 @dataclass(frozen=True, eq=False)
 class Local:
-    """An array that lasts as long as the call; what is in it at first is undefined."""
+    """An array that lasts as long as the call; its initial contents are undefined."""
 
     array: NDArray[Any]
 
@@ -54,19 +54,19 @@ def argument_type(value: Any) -> Any:
 
 
 def parts_of(value: Any) -> list[Any]:
-    """Return an argument that is no tuple, or the parts of a tuple."""
-    return [part for one in value for part in parts_of(one)] if isinstance(value, tuple) else [value]
+    """Return the parts of a tuple, nested tuples flattened; a list of the argument itself if it is not a tuple."""
+    return [part for inner in value for part in parts_of(inner)] if isinstance(value, tuple) else [value]
 
 
 @global_compiler_lock
-def exported(function: Any, arguments: Sequence[Any], symbol: str, aliases: Sequence[str] = ()) -> str:
-    """Return a module, to be `linked`, with `int32 symbol(…)`, which calls a loop and returns its int, or FAILED.
+def export_function(function: Any, arguments: Sequence[Any], symbol: str, aliases: Sequence[str] = ()) -> str:
+    """Return a module, for `link_modules`, with `int32 symbol(…)`, which calls a loop and returns its int, or FAILED.
 
     Args:
         function: a loop whose helpers are a game's own; returns an int or None (the function then returns 0).
-        arguments: of the loop: `Pointer`, `Number`, `Local`, constants, and named tuples of these.
+        arguments: the loop's arguments: `Pointer`, `Number`, `Local`, constants, and named tuples of these.
         symbol: the name of the function.
-        aliases: further names of it.
+        aliases: more names for the function.
     """
     parameters: dict[int, Any] = {}
     for part in parts_of(tuple(arguments)):
@@ -74,15 +74,15 @@ def exported(function: Any, arguments: Sequence[Any], symbol: str, aliases: Sequ
             parameters[part.parameter] = STATUS if isinstance(part, Number) else cgutils.voidptr_t
 
     def body(context: Any, builder: Any, call: Call, returns: Any) -> None:
-        given = builder.function.args
+        received = builder.function.args
 
         def argument(value: Any) -> Any:
             kind = argument_type(value)
             if isinstance(value, Number):
-                return context.cast(builder, given[value.parameter], types.int32, types.int64)
+                return context.cast(builder, received[value.parameter], types.int32, types.int64)
             if isinstance(value, (Pointer, Local)):
                 if isinstance(value, Pointer):
-                    data = builder.gep(given[value.parameter], [ir.Constant(ir.IntType(32), value.offset)])
+                    data = builder.gep(received[value.parameter], [ir.Constant(ir.IntType(32), value.offset)])
                 else:
                     data = cgutils.alloca_once(builder, ir.ArrayType(ir.IntType(64), -(-value.array.nbytes // 8)))
                 shape = [ir.Constant(ir.IntType(64), length) for length in value.array.shape]
@@ -91,7 +91,7 @@ def exported(function: Any, arguments: Sequence[Any], symbol: str, aliases: Sequ
                 return context.make_tuple(builder, kind, [argument(part) for part in value])
             return context.get_dummy_value() if value is None else context.get_constant_generic(builder, kind, value)
 
-        status, value = call([argument(one) for one in arguments])
+        status, value = call(list(map(argument, arguments)))
         if isinstance(returns, types.NoneType):
             number = ir.Constant(STATUS, 0)
         else:
@@ -114,30 +114,30 @@ def memory_of(values: Any, parameter: int) -> tuple[Any, list[tuple[int, NDArray
         parameter: the number of the parameter that points to it.
 
     Returns:
-        The same tuple with a `Pointer` for each array; what is in the block at first, as offsets with arrays; and its
-        size in bytes.
+        The same tuple with a `Pointer` for each array; the initial contents of the block, as offsets with arrays; and
+        its size in bytes.
     """
     arrays: dict[tuple[int, int], NDArray[Any]] = {}
 
-    def key(array: NDArray[Any]) -> tuple[int, int]:
+    def key_of(array: NDArray[Any]) -> tuple[int, int]:
         return array.ctypes.data, array.nbytes
 
     for part in parts_of(values):
         if isinstance(part, np.ndarray):
-            arrays.setdefault(key(part), part)
-    ordered = sorted(arrays, key=lambda one: not arrays[one].view(np.uint8).any() if arrays[one].size else True)
+            arrays.setdefault(key_of(part), part)
+    has_content = {key: bool(array.view(np.uint8).any()) for key, array in arrays.items()}
     offsets, size = {}, 0
-    for one in ordered:
-        offsets[one] = size
-        size += -(-max(arrays[one].nbytes, 1) // 64) * 64
+    for key in sorted(arrays, key=has_content.__getitem__, reverse=True):
+        offsets[key] = size
+        size += -(-max(arrays[key].nbytes, 1) // 64) * 64
 
-    def placed(value: Any) -> Any:
+    def with_pointers(value: Any) -> Any:
         if isinstance(value, np.ndarray):
-            return Pointer(parameter, value, offsets[key(value)])
+            return Pointer(parameter, value, offsets[key_of(value)])
         if isinstance(value, tuple):
-            parts = [placed(part) for part in value]
+            parts = [with_pointers(part) for part in value]
             return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
         return value
 
-    first = [(offsets[one], arrays[one]) for one in ordered if arrays[one].size and arrays[one].view(np.uint8).any()]
-    return placed(values), first, size
+    initial = [(offset, arrays[key]) for key, offset in offsets.items() if has_content[key]]
+    return with_pointers(values), initial, size

@@ -19,7 +19,7 @@ X86 = platform.machine() in ("x86_64", "AMD64")
 ENTRIES = "card_envs.entries."  # the names of functions that turn bits into entries, up to the number of bits
 
 PLAIN: dict[str, Any] = {}  # each function in plain Python, by name
-KINDS = [types.float32, types.int32, types.float32, types.float32]  # of the arrays of `add_tile`
+TILE_DTYPES = [types.float32, types.int32, types.float32, types.float32]  # of the arrays of `add_tile`
 
 
 def _instruction(emit: Any) -> Any:
@@ -82,7 +82,7 @@ def _bits_as_entries(builder: Any, bits: Any, size: int) -> Any:
     return builder.call(function, [bits])
 
 
-def _inlined(function: Any) -> Any:
+def _inline_body(function: Any) -> Any:
     """Return a builder of the body of a function that is inlined wherever it is called."""
     function.linkage = "linkonce_odr"
     function.attributes.add("alwaysinline")
@@ -90,20 +90,20 @@ def _inlined(function: Any) -> Any:
 
 
 def x86_entries(function: Any) -> None:
-    """Write the body of such a function for x86: one conversion."""
-    builder = _inlined(function)
+    """Write the body of a function from `_bits_as_entries` for x86: one conversion."""
+    builder = _inline_body(function)
     kind = function.function_type.return_type
     bits = builder.bitcast(function.args[0], ir.VectorType(ir.IntType(1), kind.count))
     builder.ret(builder.zext(bits, kind))
 
 
 def other_entries(function: Any) -> None:
-    """Write it for others, which would move bit by bit: repeat each byte eight times, select one bit of each copy."""
+    """Write it for other processors: repeat each byte eight times, select one bit of each copy, not bit by bit."""
     size = function.function_type.return_type.count
     if size < 8:
         x86_entries(function)
         return
-    builder = _inlined(function)
+    builder = _inline_body(function)
     kind = function.function_type.return_type
     octets = builder.bitcast(function.args[0], ir.VectorType(ir.IntType(8), size // 8))
     places = ir.Constant(ir.VectorType(ir.IntType(32), size), [i // 8 for i in range(size)])
@@ -114,12 +114,12 @@ def other_entries(function: Any) -> None:
 
 
 def _by_vectors(name: str, vector: Any) -> Any:
-    """Return what generates code that writes an array, its first argument, from a position on, by vectors.
+    """Return a code generator that writes an array, its first argument, from a position on, by vectors.
 
     Args:
-        name: of the function in `PLAIN`, for where vectors do not apply.
-        vector: `(context, builder, signature, argument, skipped, size)` to the vector of `size` entries that comes
-            after the first `skipped` ones; `argument` is the third one.
+        name: the function in `PLAIN` for cases without vectors.
+        vector: `vector(context, builder, signature, argument, skipped, size)` returns `size` entries of the third
+            argument, after the first `skipped` ones.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -128,9 +128,9 @@ def _by_vectors(name: str, vector: Any) -> Any:
             return context.compile_internal(builder, PLAIN[name], signature, arguments)
         for offset in offsets:
             skipped = ir.Constant(ir.IntType(64), offset)
-            written = vector(context, builder, signature, arguments[2], skipped, size)
+            entries = vector(context, builder, signature, arguments[2], skipped, size)
             target = _at(context, builder, signature.args[0], arguments[0], builder.add(arguments[1], skipped), size)
-            builder.store(written, target, align=1)
+            builder.store(entries, target, align=1)
         return context.get_dummy_value()
 
     return generate
@@ -158,17 +158,39 @@ def copy(typing: Any, entries: Any, start: Any, source: Any, length: Any) -> Any
     return types.void(entries, types.int64, source, length), _by_vectors("copy", _entries_from)
 
 
+@intrinsic
+def copy_state(typing: Any, source: Any, i: Any, target: Any, k: Any) -> Any:
+    """Copy a State by words; an assignment would load all of it into the registers of a GPU's thread first."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if source.dtype.size % 8 or source.dtype != target.dtype or config.BOUNDSCHECK:
+            return context.compile_internal(builder, PLAIN["copy_state"], signature, arguments)
+        words = []
+        for kind, array, index in ((source, *arguments[:2]), (target, *arguments[2:])):
+            place = cgutils.get_item_pointer(
+                context, builder, kind, context.make_array(kind)(context, builder, array), [index]
+            )
+            words.append(builder.bitcast(place, ir.IntType(64).as_pointer()))
+        number = context.get_constant(types.intp, source.dtype.size // 8)
+        with cgutils.for_range(builder, number) as loop:
+            read, write = (builder.gep(word, [loop.index]) for word in words)
+            builder.store(builder.load(read, align=8), write, align=8)
+        return context.get_dummy_value()
+
+    return types.void(source, types.intp, target, types.intp), generate
+
+
 def _vector(builder: Any, array: Any, start: Any) -> tuple[Any, Any]:
     """Return a pointer to 64 contiguous entries of an array, and their type."""
     kind = ir.VectorType(ir.IntType(8), 64)
     return builder.bitcast(builder.gep(array.data, [start]), kind.as_pointer()), kind
 
 
-def _repeated(builder: Any, value: Any, kind: Any) -> Any:
-    """Return a vector of which every entry is the value."""
-    nothing, lanes = ir.Constant(kind, ir.Undefined), ir.VectorType(ir.IntType(32), kind.count)
-    one = builder.insert_element(nothing, value, ir.Constant(lanes.element, 0))
-    return builder.shuffle_vector(one, nothing, ir.Constant(lanes, None))
+def _broadcast(builder: Any, value: Any, kind: Any) -> Any:
+    """Return a vector with the value in every entry."""
+    undefined, lanes = ir.Constant(kind, ir.Undefined), ir.VectorType(ir.IntType(32), kind.count)
+    vector = builder.insert_element(undefined, value, ir.Constant(lanes.element, 0))
+    return builder.shuffle_vector(vector, undefined, ir.Constant(lanes, None))
 
 
 @intrinsic
@@ -184,7 +206,7 @@ def some_bits(typing: Any, entries: Any, start: Any, probe: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
         place, kind = _vector(builder, array, arguments[1])
         common = builder.and_(
-            builder.load(place, align=1), _repeated(builder, builder.trunc(arguments[2], kind.element), kind)
+            builder.load(place, align=1), _broadcast(builder, builder.trunc(arguments[2], kind.element), kind)
         )
         return builder.bitcast(builder.icmp_unsigned("!=", common, ir.Constant(kind, None)), ir.IntType(64))
 
@@ -199,7 +221,7 @@ def add_tile(  # type: ignore[no-untyped-def]
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         arrays = [array for array in signature.args if isinstance(array, types.Array)]
-        whole = all(array.layout == "C" for array in arrays) and [array.dtype for array in arrays] == KINDS
+        whole = all(array.layout == "C" for array in arrays) and [array.dtype for array in arrays] == TILE_DTYPES
         columns = signature.args[-1]
         constant = isinstance(columns, types.IntegerLiteral)
         if not whole or not constant or not isinstance(context, CPUContext) or config.BOUNDSCHECK:
@@ -219,7 +241,7 @@ def add_tile(  # type: ignore[no-untyped-def]
             weight = builder.load(builder.bitcast(origin, kind.as_pointer()), align=4)
             factor = builder.load(builder.gep(times.data, [k]))
             builder.store(
-                builder.fadd(builder.load(total), builder.fmul(_repeated(builder, factor, kind), weight)), total
+                builder.fadd(builder.load(total), builder.fmul(_broadcast(builder, factor, kind), weight)), total
             )
         builder.store(builder.load(total), place, align=4)
         return context.get_dummy_value()

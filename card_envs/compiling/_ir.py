@@ -57,20 +57,20 @@ def compile_entry(function: Any, signature: tuple[Any, ...], symbol: str) -> Ent
         builder.ret(status.code)
 
     text, returns = _with_entry(function, signature, symbol, [SLOT.as_pointer()], body)
-    return Entry(symbol, [manifest_kind(kind) for kind in signature], manifest_kind(returns), linked([text], [symbol]))
+    arguments = list(map(manifest_kind, signature))
+    return Entry(symbol, arguments, manifest_kind(returns), link_modules([text], [symbol]))
 
 
 def _with_entry(
     function: Any, signature: tuple[Any, ...], symbol: str, parameters: list[Any], body: Callable[..., None],
     aliases: Sequence[str] = (),
 ) -> tuple[str, Any]:  # fmt: skip
-    """Return a module with a loop and an entry `int32 symbol(parameters…)`, and the type that the loop returns.
+    """Return a module with a loop and `int32 symbol(parameters…)`, for `link_modules`, and the loop's result type.
 
-    It is to be `linked`.
-    `body` writes the entry: it gets Numba's context, a builder, what calls the loop with arguments and returns its
-    status and its value, and the type of that. `aliases` are further names of the entry.
+    `body(context, builder, call, returns)` writes the entry; `call(arguments)` calls the loop and returns status and
+    value. `aliases` are more names for the entry.
     """
-    _numba.leave_raw()
+    _numba.keep_unoptimized()
     linked = _numba._Linked(function, {}, _numba.IN_RULES, _numba._ForLinking)
     linked.compile(signature)
     (result,) = linked.overloads.values()
@@ -150,7 +150,7 @@ def pointer_to(context: Any, kind: Any) -> Any:
 
 
 def array_at(context: Any, builder: Any, kind: Any, data: Any, shape: list[Any]) -> Any:
-    """Return an array in one piece of someone else's memory."""
+    """Return a contiguous array in memory that it does not own."""
     itemsize = ir.Constant(SLOT, context.get_abi_sizeof(context.get_data_type(kind.dtype)))
     strides = [itemsize]
     for length in reversed(shape[1:]):
@@ -189,21 +189,21 @@ def describe_dtype(dtype: np.dtype[Any]) -> Any:
     return [dtype.itemsize, fields]
 
 
-def linked(texts: Sequence[str], entries: Collection[str]) -> str:
-    """Return modules as one, with what they have in common once; only the entries are seen from outside."""
+def link_modules(texts: Sequence[str], entries: Collection[str]) -> str:
+    """Return modules as one, with shared definitions merged; only the entries are visible from outside."""
     whole, *others = map(llvm.parse_assembly, texts)
     for module in (whole, *others):
-        for thing in _inner(module, entries):
-            if thing.linkage not in (llvm.Linkage.internal, llvm.Linkage.private):  # those may differ, of one name
-                thing.linkage = "linkonce_odr"
+        for value in _inner_values(module, entries):
+            if value.linkage not in (llvm.Linkage.internal, llvm.Linkage.private):  # those may differ, of one name
+                value.linkage = "linkonce_odr"
     for module in others:
         whole.link_in(module)
-    for thing in _inner(whole, entries):
-        thing.linkage = "internal"
+    for value in _inner_values(whole, entries):
+        value.linkage = "internal"
     return str(whole)
 
 
-def _inner(module: Any, entries: Collection[str]) -> list[Any]:
+def _inner_values(module: Any, entries: Collection[str]) -> list[Any]:
     """Return the functions and global variables that a module defines, but for entries."""
-    things = (*module.functions, *module.global_variables)
-    return [thing for thing in things if not thing.is_declaration and thing.name not in entries]
+    values = (*module.functions, *module.global_variables)
+    return [value for value in values if not value.is_declaration and value.name not in entries]

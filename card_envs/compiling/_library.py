@@ -38,20 +38,20 @@ TARGET = "target.json"  # what a target is, and the SHA-256 of its files
 FILE = re.compile(r"\w[\w.-]*")  # the name of a file that a build makes
 MAX_BYTES = 1 << 28  # of a file
 AGAIN = "build it again: python -m card_envs build"
-KINDS = {"array": "a", "tuple": "t", "none": "n", "bool": "b"}
+LETTERS = {"array": "a", "tuple": "t", "none": "n", "bool": "b"}
 
 
 class Damaged(ValueError):
     """A file of a library is not what its manifest says."""
 
 
-def find(name: str, game: str | None, fallback: Callable[..., Any]) -> Callable[..., Any] | None:
+def find_loop(name: str, game: str | None, fallback: Callable[..., Any]) -> Callable[..., Any] | None:
     """Return a loop of a library by its specialized name, or None.
 
     Args:
-        name: of the loop, with the digest of its sources.
+        name: the loop's name, with the digest of its sources.
         game: name of the game; None for a loop without rules.
-        fallback: is called instead for arguments of types that the library's loop was not made for.
+        fallback: called instead for arguments of types that the library's loop was not made for.
     """
     target = chosen_target()
     if target is None:
@@ -69,11 +69,11 @@ def find(name: str, game: str | None, fallback: Callable[..., Any]) -> Callable[
 
 @cache
 def chosen_target() -> Path | None:
-    """Return the folder whose code this processor can run that asks the most of it, or None."""
+    """Return the folder built for the newest processor level that this one supports, or None."""
     place = os.environ.get(SWITCH, "")
     if place == "0":
         return None
-    found: list[tuple[int, Path]] = []
+    targets: list[tuple[int, Path]] = []
     files: list[Path] = []
     with suppress(OSError):  # such as a name that is too long
         files += (Path(place) if place else FOLDER).glob(f"*/{TARGET}")
@@ -83,18 +83,18 @@ def chosen_target() -> Path | None:
             if target.get("format") != FORMAT:
                 raise Damaged(f"{file}: expected format {FORMAT}, got {target.get('format')!r:.80}; {AGAIN}")
             if target["machine"] == machine() and processor_has() >= set(target["needs"]):
-                found.append((len(target["needs"]), file.parent))
+                targets.append((len(target["needs"]), file.parent))
         except (OSError, ValueError) as error:
             _warn(f"not used: {error_text(error)}")
         except (KeyError, TypeError) as error:
             _warn(f"{file}: not used: damaged: {error!r}; {AGAIN}")
-    if place and not found:
+    if place and not targets:
         _warn(f"{SWITCH}: expected 0, or a folder with libraries for this machine, got {place!r:.200}; none is used")
-    return max(found)[1] if found else None
+    return max(targets)[1] if targets else None
 
 
 def read_facts(target: Path) -> dict[str, Any]:
-    """Return what a target's folder says of itself; at `sha256` the SHA-256 of each file that builds made.
+    """Return the description of a target from its folder; at `sha256`, the SHA-256 of each file that builds made.
 
     Raises:
         OSError: there is nothing to read.
@@ -107,7 +107,7 @@ def read_facts(target: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise Damaged(f"{file}: not JSON: {reason(error)}; {AGAIN}") from None
     sums = facts.get("sha256") if isinstance(facts, dict) else None
-    if not isinstance(sums, dict) or not all(isinstance(one, str) for one in sums.values()):
+    if not isinstance(sums, dict) or not all(isinstance(digest, str) for digest in sums.values()):
         raise Damaged(f'{file}: expected {{"sha256": {{"FILE": "SUM", …}}, …}}; {AGAIN}')
     for name in sums:
         if not FILE.fullmatch(name):
@@ -133,7 +133,7 @@ def processor_has() -> frozenset[str]:
 
 @cache
 def _library(target: Path, name: str) -> tuple[dict[str, Any], Callable[[Any], Any]]:
-    """Return the loops of a library, and a function that returns what the caller needs to know of an entry."""
+    """Return the loops of a library by name, and a function that describes one of them to the caller module."""
     file = target / f"{name}.manifest.json"
     if not file.exists():
         return {}, lambda entry: entry
@@ -148,22 +148,22 @@ def _library(target: Path, name: str) -> tuple[dict[str, Any], Callable[[Any], A
         kinds = tuple(kind for argument in loop["arguments"] for kind in _kinds(argument, dtypes))
         returns = loop["returns"]
         parts = returns[1:] if returns[0] == "tuple" else [returns]
-        letters = "".join(KINDS.get(part[0], part[0][0]) for part in parts)
+        letters = "".join(LETTERS.get(part[0], part[0][0]) for part in parts)
         return address, len(loop["arguments"]), kinds, letters, returns[0] == "tuple"
 
     return manifest["loops"], entry
 
 
 def _kinds(argument: list[Any], dtypes: list[Any]) -> list[tuple[str, bool, int, int, Any]]:
-    """Return letter, written or no Python number, dimensions or parts, alignment and dtype of an argument's parts."""
+    """Return (letter, written or no Python number, dimensions or parts, alignment, dtype) of an argument's parts."""
     kind, *rest = argument
     if kind == "array":
         dtype = dtypes[rest[0]]
         return [("a", rest[2], rest[1], dtype.alignment, dtype)]
     if kind == "tuple":
-        return [("t", False, len(rest), 1, None), *(one for part in rest for one in _kinds(part, dtypes))]
-    if kind in KINDS:
-        return [(KINDS[kind], False, 0, 1, np.dtype(np.bool_))]
+        return [("t", False, len(rest), 1, None), *(inner for part in rest for inner in _kinds(part, dtypes))]
+    if kind in LETTERS:
+        return [(LETTERS[kind], False, 0, 1, np.dtype(np.bool_))]
     return [("f" if kind.startswith("float") else "i", kind not in ("int64", "float64"), 0, 1, np.dtype(kind))]
 
 
@@ -186,7 +186,7 @@ def _sums(target: Path) -> dict[str, str]:
 
 
 def read_checked(file: Path, expected: str) -> bytes:
-    """Return the contents of a file. Raises Damaged if they are not those that were written."""
+    """Return the contents of a file. Raises Damaged if the checksum differs."""
     content = read_file(file, MAX_BYTES)
     if hashlib.sha256(content).hexdigest() != expected:
         raise Damaged(f"{file.name}: damaged, or of another build: {AGAIN}")

@@ -23,7 +23,7 @@ from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.runtime import rtsys
 
 from card_envs.compiling import _instructions  # registers what instructions are before anything is compiled
-from card_envs.compiling._cache import lasting
+from card_envs.compiling._cache import with_cache
 
 IN_RULES = {"nopython": True, "_nrt": False, "error_model": "numpy"}
 
@@ -33,7 +33,7 @@ def type_of_global(compiled: Any) -> Any:
     return cpu_target.typing_context.resolve_value_type(compiled)
 
 
-def compiled_rule(function: Any, inline: bool) -> Any:
+def compile_rule(function: Any, inline: bool) -> Any:
     return _Rule(function, targetoptions=IN_RULES | {"forceinline": inline})  # else it would be as its caller is
 
 
@@ -42,11 +42,11 @@ def instruction_of(function: Any) -> Any:
     return getattr(_instructions, function.__name__)
 
 
-def compiled_loop(function: Any, label: str, may_be_kept: Callable[[], bool]) -> Any:
-    return lasting(njit(nogil=True, error_model="numpy")(function), label, may_be_kept)
+def compile_loop(function: Any, label: str, may_be_kept: Callable[[], bool]) -> Any:
+    return with_cache(njit(nogil=True, error_model="numpy")(function), label, may_be_kept)
 
 
-def compiled_kernel(function: Any, interpreted: bool) -> Any:
+def compile_kernel(function: Any, interpreted: bool) -> Any:
     from numba import cuda  # importing it takes a tenth of a second
 
     if not interpreted:
@@ -134,7 +134,7 @@ class _Library(JITCodeLibrary):
 
 
 @cache
-def leave_raw() -> None:
+def keep_unoptimized() -> None:
     """Switch off all that Numba does to a module after its front end.
 
     Raises:

@@ -50,7 +50,7 @@ def loop(function: Function, label: str = "a loop", may_be_kept: Callable[[], bo
     """
     from card_envs.compiling import _numba
 
-    return cast(Function, _numba.compiled_loop(function, label, may_be_kept))
+    return cast(Function, _numba.compile_loop(function, label, may_be_kept))
 
 
 def threads(function: Function) -> Any:
@@ -60,7 +60,7 @@ def threads(function: Function) -> Any:
     """
     from card_envs.compiling import _numba
 
-    return _numba.compiled_kernel(function, INTERPRETED)
+    return _numba.compile_kernel(function, INTERPRETED)
 
 
 def plain_function(function: Function) -> Function:
@@ -109,7 +109,7 @@ class Rule(Compilable):
     def compiled(self) -> Any:
         from card_envs.compiling import _numba
 
-        return _numba.compiled_rule(self.py_func, self.inline)
+        return _numba.compile_rule(self.py_func, self.inline)
 
 
 class Instruction(Compilable):

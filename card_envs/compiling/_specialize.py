@@ -69,7 +69,7 @@ def specialize(
     Args:
         loop: a plain function. Stubs of `card_envs/game.py` that it calls are replaced by the game's functions. Plain
             functions that it calls are rebuilt likewise and inlined, so they may neither allocate nor raise.
-        game: whose rules; None for a loop that uses none.
+        game: the game whose rules are used; None for a loop that uses none.
         bot: function of the game's `bot.py` that replaces `bot_move`.
         inline: inline the game's functions, which is fastest; False: call them, for a loop with many calls, where
             inlining would take minutes to compile.
@@ -81,7 +81,7 @@ def specialize(
         TypeError: the loop needs a game, a bot or a function and got none, or a compiled helper calls a stub.
     """
     wanted = Specialization(loop, game, bot, inline, target, functions)
-    bound: Loop = _bound(wanted) if _watcher is None else _watcher(wanted, _bound(wanted))
+    bound: Loop = _specialized(wanted) if _watcher is None else _watcher(wanted, _specialized(wanted))
     return bound
 
 
@@ -118,15 +118,15 @@ def watching_specialize(watcher: Callable[[Specialization, Any], Any]) -> Iterat
 
 
 @cache
-def _bound(wanted: Specialization) -> Any:
+def _specialized(wanted: Specialization) -> Any:
     rebuilt = rebuild(wanted)
     if wanted.target == "cuda":
-        return _cached(_rules.threads(rebuilt.function), rebuilt.stem)
+        return _without_outdated(_rules.threads(rebuilt.function), rebuilt.stem)
     if _rules.INTERPRETED:
         return rebuilt.function
     compiled = _Compiled(rebuilt, wanted.game.title if wanted.game else "what all games share")
     game = wanted.game.name if wanted.game else None
-    built = None if _rules.checks_bounds() else _library.find(rebuilt.function.__name__, game, compiled)
+    built = None if _rules.checks_bounds() else _library.find_loop(rebuilt.function.__name__, game, compiled)
     return built or compiled.compiled
 
 
@@ -173,10 +173,10 @@ class _Compiled:
     @cached_property
     def compiled(self) -> Any:
         function, stem, sources = self.rebuilt
-        return _cached(_rules.loop(function, self.label, lambda: is_unchanged(sources)), stem)
+        return _without_outdated(_rules.loop(function, self.label, lambda: is_unchanged(sources)), stem)
 
 
-def _cached(compiled: Any, stem: str) -> Any:
+def _without_outdated(compiled: Any, stem: str) -> Any:
     """Return a compiled loop; delete what the cache has of it from other sources."""
     if not _rules.INTERPRETED and compiled.stats.cache_path is not None:
         module = Path(compiled.py_func.__code__.co_filename).stem
@@ -218,7 +218,7 @@ class _Binding:
                 else:
                     names[name] = replacement
             else:
-                _note(name, value, sources, function)
+                _add_sources(name, value, sources, function)
         copy = FunctionType(function.__code__, names, function.__name__, function.__defaults__, tuple(free.values()))
         copy.__kwdefaults__ = function.__kwdefaults__
         return copy, sources
@@ -230,16 +230,17 @@ class _Binding:
             raise TypeError(f"{user.__name__} calls {helper.__name__}: specialize it with a function for it")
         if helper not in self._replaced:
             if helper in contract.MODULE_OF:
-                own = self._own(helper, user)
+                function = self._game_function(helper, user)
                 sources: Sources = {}
-                _note(helper.__name__, own, sources, user)
-                self._replaced[helper] = own if self.inline or _rules.INTERPRETED else _rules.noinline(own), sources
+                _add_sources(helper.__name__, function, sources, user)
+                inline = self.inline or _rules.INTERPRETED
+                self._replaced[helper] = function if inline else _rules.noinline(function), sources
             else:
                 copy, sources = self.rebuild(helper)
                 self._replaced[helper] = (_rules.noinline if helper in _called else _rules.rule)(copy), sources
         return self._replaced[helper]
 
-    def _own(self, stub: FunctionType, user: FunctionType) -> Any:
+    def _game_function(self, stub: FunctionType, user: FunctionType) -> Any:
         """Return the game's function for a stub, or the default if the game has none."""
         if self.game is None:
             raise TypeError(f"{user.__name__} calls {stub.__name__}: specialize it for a game")
@@ -253,12 +254,12 @@ class _Binding:
             raise TypeError(f"{user.__name__} calls {name}: {self.game.name} has no {contract.MODULE_OF[stub]}.py")
         if not hasattr(module, name):
             raise TypeError(f"{module.__file__}: {self.game.name} has no function {name}")
-        own: Any = getattr(module, name)
-        is_default = own is getattr(stub, "__wrapped__", None)
-        return _rules.rule(own) if is_default else own
+        function: Any = getattr(module, name)
+        is_default = function is getattr(stub, "__wrapped__", None)
+        return _rules.rule(function) if is_default else function
 
 
-def _note(name: str, value: Any, sources: Sources, user: FunctionType) -> None:
+def _add_sources(name: str, value: Any, sources: Sources, user: FunctionType) -> None:
     """Add the functions that compiled code runs through a value, and all that these use, to the sources of a loop."""
     for function in functions_in(value):
         if function in contract.MODULE_OF or function in _stubs:
@@ -267,7 +268,7 @@ def _note(name: str, value: Any, sources: Sources, user: FunctionType) -> None:
         if function not in sources and str(function.__module__).partition(".")[0] not in NOT_SOURCES:
             sources[function] = None
             for used, part in first_used(function):
-                _note(used, part, sources, function)
+                _add_sources(used, part, sources, function)
 
 
 def game_sources(game: Game) -> Sources:
@@ -277,7 +278,7 @@ def game_sources(game: Game) -> Sources:
         for name in BOTS if stub is contract.bot_move else (stub.__name__,):
             function = getattr(getattr(game, module), name, None)
             if function is not None:
-                _note(name, function, sources, function)
+                _add_sources(name, function, sources, function)
     return sources
 
 

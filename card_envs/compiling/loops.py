@@ -15,9 +15,9 @@ class TracedLoop(NamedTuple):
     """A loop and the types of its arguments.
 
     Attributes:
-        module, name: of the plain function.
-        package: of the game; None for a loop without rules.
-        bot, inline: as given to `specialize`.
+        module, name: those of the plain function.
+        package: the game's package; None for a loop without rules.
+        bot, inline: arguments of `specialize`.
         functions: module and name of stubs, each with those of the function that replaces it.
         signature: the Numba types of its arguments.
     """
@@ -39,9 +39,9 @@ class TracedLoop(NamedTuple):
 
     def specialization(self) -> Specialization:
         """Return the arguments that `specialize` got."""
-        game = None if self.package is None else game_of(self.package)
-        functions = tuple((named(*stub), named(*function)) for stub, function in self.functions)
-        return Specialization(named(self.module, self.name), game, self.bot, self.inline, functions=functions)
+        game = None if self.package is None else game_of_package(self.package)
+        functions = tuple((load_function(*stub), load_function(*function)) for stub, function in self.functions)
+        return Specialization(load_function(self.module, self.name), game, self.bot, self.inline, functions=functions)
 
 
 def function_name(function: Any) -> FunctionName:
@@ -49,7 +49,7 @@ def function_name(function: Any) -> FunctionName:
     return function.__module__, function.__qualname__
 
 
-def named(module: str, name: str) -> Any:
+def load_function(module: str, name: str) -> Any:
     """Return a function by its module and name."""
     return getattr(import_module(module), name)
 
@@ -61,7 +61,7 @@ def type_of_argument(value: Any) -> Any:
     return types.none if value is None else typeof(value)
 
 
-def game_of(package: str) -> Game:
+def game_of_package(package: str) -> Game:
     """Return the game of a package. Raises ValueError if it has none, or can't be imported."""
     try:
         game = getattr(import_module(package), "GAME", None)

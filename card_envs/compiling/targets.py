@@ -26,13 +26,13 @@ class Target(NamedTuple):
     """A kind of processor and system.
 
     Attributes:
-        name: of the target, and of its folder.
+        name: also of its folder.
         triple: as LLVM names it.
-        cpu, features: of LLVM, what may be used.
+        cpu, features: what code may use, as LLVM names it.
         machine: system and processor, as `compiling/_library.py` names them.
-        needs: what a processor must have to run it, as Linux names it in /proc/cpuinfo; empty: any of the kind.
+        needs: the features that a processor must have, as Linux names them in /proc/cpuinfo; empty: none.
         zig: the triple as zig names it, to link for another system.
-        suffix: of libraries.
+        suffix: that of library files.
     """
 
     name: str
@@ -53,35 +53,35 @@ class Target(NamedTuple):
         return self.triple.startswith("wasm32")
 
     def link(self, library: Path, objects: list[Path], exports: list[str] | None = None) -> list[str]:
-        """Return the command that links a library. Raises ValueError where there is no linker.
+        """Return the command that links a library. Raises ValueError if there is no linker.
 
         Args:
             library: the file to write.
             objects: machine code.
-            exports: functions that a WebAssembly module shows.
+            exports: the functions that a WebAssembly module exports.
         """
         if self.is_wasm:
             if not _has_zig():
                 raise ValueError("linking WebAssembly needs zig: pip install ziglang")
-            shown = [f"--export={name}" for name in ("__heap_base", *(exports or ()))]
-            how = ["--no-entry", "--strip-all", "--stack-first", "-z", f"stack-size={STACK}", *shown]
-            return [sys.executable, "-m", "ziglang", "wasm-ld", *how, "-o", str(library), *map(str, objects)]
+            export_function = [f"--export={name}" for name in ("__heap_base", *(exports or ()))]
+            flags = ["--no-entry", "--strip-all", "--stack-first", "-z", f"stack-size={STACK}", *export_function]
+            return [sys.executable, "-m", "ziglang", "wasm-ld", *flags, "-o", str(library), *map(str, objects)]
         return [*self._cc(), "-shared", "-s", "-o", str(library), *map(str, objects), "-lm"]
 
     def compile_c(self, source: Path, module: Path, headers: Path) -> list[str]:
         """Return the command that makes an extension module of a C file. Raises ValueError as `link`."""
-        how = ["-O2", "-shared", "-s", "-fPIC", "-fvisibility=hidden"]
-        how += ["-undefined", "dynamic_lookup"] if self.machine.startswith("darwin") else []  # Python has the symbols
-        return [*self._cc(), *how, f"-I{headers}", str(source), "-o", str(module)]
+        flags = ["-O2", "-shared", "-s", "-fPIC", "-fvisibility=hidden"]
+        flags += ["-undefined", "dynamic_lookup"] if self.machine.startswith("darwin") else []  # Python has the symbols
+        return [*self._cc(), *flags, f"-I{headers}", str(source), "-o", str(module)]
 
     def _cc(self) -> list[str]:
         """Return the C compiler: this system's for this machine, zig's for others.
 
         Zig's links with an old C library, so that the result loads on old systems; without it, this system's will do.
         """
-        own = shutil.which(os.environ.get("CC", "cc"))
-        if own and (self.name == NATIVE or (self.machine == machine() and not _has_zig())):
-            return [own]
+        compiler = shutil.which(os.environ.get("CC", "cc"))
+        if compiler and (self.name == NATIVE or (self.machine == machine() and not _has_zig())):
+            return [compiler]
         if not _has_zig():
             raise ValueError("linking needs a C compiler (cc), or zig: pip install ziglang")
         return [sys.executable, "-m", "ziglang", "cc", *(["-target", self.zig] if self.zig else [])]
@@ -127,11 +127,11 @@ def target_of(name: str, api: bool = False) -> Target:
     """Return a target by name; `native` is this machine, with all that its processor has.
 
     Args:
-        name: of the target.
-        api: for programs in other languages: there is `wasm32` as well.
+        name: the target's name.
+        api: also accept `wasm32`, for programs in other languages.
 
     Raises:
-        ValueError: there is none of this name; lists those that there are.
+        ValueError: unknown name; lists the valid ones.
     """
     if name == WASM.name and api:
         return WASM
@@ -158,7 +158,7 @@ def machine_of(target: Target) -> Any:
 
 
 def object_code(text: str, target: Target) -> bytes:
-    """Return machine code, for a linker, of a module that knows no processor yet."""
+    """Compile a module in LLVM's language to an object file for a target."""
     machine = machine_of(target)
     text = re.sub(r'target datalayout = ".*"', f'target datalayout = "{machine.target_data}"', text)
     text = re.sub(r'target triple = ".*"', f'target triple = "{target.triple}"', text)
@@ -176,7 +176,7 @@ def with_entries_of(text: str, target: Target) -> str:
     """Return the module with the functions that turn bits into entries written for a target (`_instructions.py`)."""
     write = x86_entries if target.is_x86 else other_entries
 
-    def written(match: re.Match[str]) -> str:
+    def rewrite(match: re.Match[str]) -> str:
         size = int(match["size"])
         function = ir.Function(
             ir.Module(), ir.FunctionType(ir.VectorType(ir.IntType(8), size), [ir.IntType(size)]), f"{ENTRIES}{size}"
@@ -185,4 +185,4 @@ def with_entries_of(text: str, target: Target) -> str:
         return str(function).replace("linkonce_odr", "internal") + "\n"
 
     pattern = rf'^define [^\n]*@"?{re.escape(ENTRIES)}(?P<size>\d+)"?\(.*?^}}\n'
-    return re.sub(pattern, written, text, flags=re.MULTILINE | re.DOTALL)
+    return re.sub(pattern, rewrite, text, flags=re.MULTILINE | re.DOTALL)

@@ -14,7 +14,7 @@ def draw(game: Game, view: dict[str, Any], tall: bool = False) -> str:
 
     Args:
         game: its drawing is used or, without one, the cards and numbers of the view, key by key.
-        view: of a seat, from `env.view(agent)` or `game.view.view(state, seat)`.
+        view: a seat's view, from `env.view(agent)` or `game.view.view(state, seat)`.
         tall: portrait format.
 
     Raises:

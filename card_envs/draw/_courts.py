@@ -33,7 +33,8 @@ def court(rank: str, suit: str) -> str:
     dress = DRESSES[suit]
     figure = {"K": _king, "Q": _queen, "J": _jack}[rank](dress, suit)
     x, y, width, height = FRAME
-    half = f'<g clip-path="url(#half-{rank}{suit})">{_robe(dress, suit)}{figure}{_small_pip(suit)}</g>'
+    pip = f'<path transform="translate(34 22.5) scale(.125)" fill="{COLOURS[suit]}" d="{PIPS[suit]}"/>'
+    half = f'<g clip-path="url(#half-{rank}{suit})">{_robe(dress, suit)}{figure}{pip}</g>'
     return (
         # Slightly narrower than drawn, to keep clear of the indices.
         '<g transform="translate(4 0) scale(.92 1)">'
@@ -67,10 +68,6 @@ def joker(big: bool) -> str:
         f'<path d="M0 5v4" stroke="{INK}" stroke-width="1" stroke-linecap="round"/>'
     )
     return f'<g transform="translate(50 75) scale({size})">{face}</g>'
-
-
-def _small_pip(suit: str) -> str:
-    return f'<path transform="translate(34 22.5) scale(.125)" fill="{COLOURS[suit]}" d="{PIPS[suit]}"/>'
 
 
 def _robe(dress: Dress, suit: str) -> str:

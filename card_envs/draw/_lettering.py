@@ -101,18 +101,18 @@ def stroke(text: str) -> tuple[int, str]:
 
     The unit is 1/100 of the height of a capital.
     """
-    at, parts = 0, []
+    x, parts = 0, []
     for letter in text:
         if letter == " ":
-            at += SPACE
+            x += SPACE
             continue
         width, path = STROKES.get(letter, STROKES["?"])
-        parts.append(_shifted(path, at))
-        at += width + GAP
-    return max(at - GAP, 0), "".join(parts)
+        parts.append(_shift(path, x))
+        x += width + GAP
+    return max(x - GAP, 0), "".join(parts)
 
 
-def _shifted(path: str, right: int) -> str:
+def _shift(path: str, right: int) -> str:
     """Return a path moved to the right.
 
     Of absolute coordinates, x is the first of each pair, and the operand of H; V and lower-case commands have none.

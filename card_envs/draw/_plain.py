@@ -11,14 +11,14 @@ from card_envs.draw._pips import PIPS
 from card_envs.draw.picture import MARGIN, Picture, fan_step
 
 FACES = {*deck(ACE_HIGH), *JOKER_COLOURS}
-TOLD_ELSEWHERE = ("version", "game", "options", "seat", "to_move", "legal")  # keys that every view has
+HIDDEN_KEYS = ("version", "game", "options", "seat", "to_move", "legal")  # keys that every view has
 LARGEST = 1.6  # scale of cards and captions, where there is room
 LONGEST = 3  # letters of a text in a list that is drawn as a card
 SIZES = {False: (1080, 850), True: (800, 1240)}  # width and height, wide and tall
 CAPTION, LINE, CARDS = 24, 52, 206  # height of capitals, and of rows without and with cards
 
 
-class Row(NamedTuple):
+class ViewRow(NamedTuple):
     """The value of one key of a view: cards (None: face down) or a text."""
 
     label: str
@@ -26,14 +26,14 @@ class Row(NamedTuple):
     text: str = ""
 
 
-def draw_view(title: str, given: dict[str, Any], tall: bool) -> str:
+def draw_view(title: str, view: dict[str, Any], tall: bool) -> str:
     """Return a view as an SVG document; the hand lies at the bottom, where its legal cards can be touched."""
     width, height = SIZES[tall]
-    rows = [row for key, value in given.items() if key not in TOLD_ELSEWHERE for row in _view_rows(key, value)]
+    rows = [row for key, value in view.items() if key not in HIDDEN_KEYS for row in _view_rows(key, value)]
     rows.sort(key=lambda row: row.label == "hand")
     held = {card for row in rows if row.label == "hand" for card in row.cards or ()}
     picture = Picture(
-        title, width, height, {move: (move, move) if move in held else ("", "") for move in given["legal"]}
+        title, width, height, {move: (move, move) if move in held else ("", "") for move in view["legal"]}
     )
     needed = sum(LINE if row.cards is None else CARDS for row in rows)
     size = min(LARGEST, (height - 2 * MARGIN) / max(needed, 1))
@@ -44,7 +44,7 @@ def draw_view(title: str, given: dict[str, Any], tall: bool) -> str:
     return picture.svg()
 
 
-def _view_rows(label: str, value: Any) -> Iterator[Row]:
+def _view_rows(label: str, value: Any) -> Iterator[ViewRow]:
     """Yield what a value of a view holds; those within it follow with longer labels."""
     label = label.replace("_", " ")
     if isinstance(value, dict):
@@ -53,19 +53,17 @@ def _view_rows(label: str, value: Any) -> Iterator[Row]:
     elif isinstance(value, list) and any(isinstance(part, dict | list) for part in value):
         for number, part in enumerate(value):
             yield from _view_rows(f"{label} {number + 1}", part)
-    elif isinstance(value, list) and all(part is None or _is_short(part) for part in value):
-        yield Row(label, value)
+    elif isinstance(value, list) and all(
+        part is None or (isinstance(part, str) and len(part) <= LONGEST) for part in value
+    ):
+        yield ViewRow(label, value)
     elif isinstance(value, str) and value in FACES:
-        yield Row(label, [value])
+        yield ViewRow(label, [value])
     elif value is not None:
-        yield Row(label, None, ", ".join(map(str, value)) if isinstance(value, list) else str(value))
+        yield ViewRow(label, None, ", ".join(map(str, value)) if isinstance(value, list) else str(value))
 
 
-def _is_short(value: object) -> bool:
-    return isinstance(value, str) and len(value) <= LONGEST
-
-
-def _draw_row(picture: Picture, row: Row, y: float, size: float) -> None:
+def _draw_row(picture: Picture, row: ViewRow, y: float, size: float) -> None:
     if row.cards is None:
         with picture.place(row.label, f"{row.label}: {SUIT_NAMES.get(row.text, row.text)}"):
             _caption(picture, f"{row.label}:", MARGIN, y, size)

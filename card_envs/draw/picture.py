@@ -37,8 +37,8 @@ class Picture:
         """Begin a picture.
 
         Args:
-            title: for screen readers.
-            width, height: in units in which a card is 100 x 140.
+            title: a text for screen readers.
+            width, height: size in units in which a card is 100 x 140.
             moves: the legal moves: source and target place of each; equal if a place is only touched, empty if there is
                 nothing to touch. They become `data-moves` of the SVG.
             home: the place to which a double click sends a card, if it may go there: `data-home` of the SVG.
@@ -50,8 +50,8 @@ class Picture:
     @contextmanager
     def place(self, name: str, label: str) -> Iterator[None]:
         """Group everything drawn inside as a place of the game, with a label for screen readers."""
-        lasting = escape(label).replace("\n", "&#10;")  # in an attribute, XML reads a line break as a space
-        self._parts.append(f'<g data-place="{escape(name)}" role="img" aria-label="{lasting}">')
+        escaped = escape(label).replace("\n", "&#10;")  # in an attribute, XML reads a line break as a space
+        self._parts.append(f'<g data-place="{escape(name)}" role="img" aria-label="{escaped}">')
         yield
         self._parts.append("</g>")
 
@@ -180,8 +180,8 @@ class Picture:
         self._defined[name] = shapes
         scaled = f" scale({size:g})" if size != 1 else ""
         turned = f" rotate({turn:g} {WIDTH / 2:g} {HEIGHT / 2:g})" if turn else ""
-        told = f' data-card="{name[5:]}"' if label else ""
-        self._parts.append(f'<use href="#{name}" transform="translate({x:g} {y:g}){scaled}{turned}"{told}/>')
+        named = f' data-card="{name[5:]}"' if label else ""
+        self._parts.append(f'<use href="#{name}" transform="translate({x:g} {y:g}){scaled}{turned}"{named}/>')
 
 
 def fan_step(number: int, step: float, room: float, card: float) -> float:

@@ -17,7 +17,7 @@ from card_envs.engine.buffers import check_int
 from card_envs.system.files import replace_file
 
 MAX_WIDTH = 8192
-ROUGH = 8  # times smaller, to find out where something is
+ROUGH = 8  # times smaller: the scale at which a part is located
 NAMESPACE = "http://www.w3.org/2000/svg"
 DEFINITIONS = f"{{{NAMESPACE}}}defs"
 REFERENCE = re.compile(r"#([\w-]+)")
@@ -50,10 +50,10 @@ def pixels(svg: str, width: int = 1200) -> NDArray[np.uint8]:
 
     Both sides are even, as video encoders require.
     """
-    drawn = png(svg, width)
+    content = png(svg, width)
     from PIL import Image
 
-    with Image.open(io.BytesIO(drawn)) as image:
+    with Image.open(io.BytesIO(content)) as image:
         ground = Image.new("RGB", (image.width - image.width % 2, image.height - image.height % 2), GROUND)
         ground.paste(image, mask=image.getchannel("A"))
         return np.array(ground, np.uint8)
@@ -63,7 +63,7 @@ class _Layers:
     """Draws documents that share most of their parts, such as the positions of a game: each part is drawn once.
 
     Attributes:
-        width: of the images, in pixels.
+        width: pixels of each image.
     """
 
     def __init__(self, width: int) -> None:
@@ -76,7 +76,7 @@ class _Layers:
 
         root = ElementTree.fromstring(DIGEST.sub("", svg))  # of the document: parts of others have the same names
         parts = [part for part in root if part.tag != DEFINITIONS]
-        known = {one.get("id"): ElementTree.tostring(one, "unicode") for one in root.iterfind(f"{DEFINITIONS}/*")}
+        known = {node.get("id"): ElementTree.tostring(node, "unicode") for node in root.iterfind(f"{DEFINITIONS}/*")}
         box = [float(number) for number in root.get("viewBox", "").split()]
         size = self.width, math.ceil(self.width * box[3] / box[2])
         image = Image.new("RGB", size, GROUND)
@@ -107,30 +107,31 @@ def _cut_out(inside: str, box: list[float], size: tuple[int, int]) -> tuple[Any,
     """Draw what is inside a document, in two steps: roughly, to see where it is, then only there."""
     from PIL import Image
 
-    def drawn(box: list[float], width: int, height: int) -> Any:
-        about = f'width="{width}" height="{height}" viewBox="{" ".join(map(repr, box))}" preserveAspectRatio="none"'
-        with Image.open(io.BytesIO(png(f'<svg xmlns="{NAMESPACE}" {about}>{inside}</svg>', width))) as image:
+    def render(box: list[float], width: int, height: int) -> Any:
+        view_box = f'viewBox="{" ".join(map(repr, box))}" preserveAspectRatio="none"'
+        attributes = f'width="{width}" height="{height}" {view_box}'
+        with Image.open(io.BytesIO(png(f'<svg xmlns="{NAMESPACE}" {attributes}>{inside}</svg>', width))) as image:
             return image.copy()
 
-    rough = drawn(box, *(max(16, side // ROUGH) for side in size))
-    found = rough.getbbox()
-    if found is None:
+    rough = render(box, *(max(16, side // ROUGH) for side in size))
+    bounds = rough.getbbox()
+    if bounds is None:
         return None, (0, 0)
     x, y = (side / units for side, units in zip(size, box[2:]))  # pixels a unit
-    fine = [side / few for side, few in zip(size, rough.size)]  # pixels of its pixels
-    left, top = (max(0, int(side * (at - 1))) for side, at in zip(fine, found[:2]))
-    right, bottom = (int(side * (at + 1)) + 1 for side, at in zip(fine, found[2:]))
+    fine = [side / rough_side for side, rough_side in zip(size, rough.size)]  # pixels per rough pixel
+    left, top = (max(0, int(side * (at - 1))) for side, at in zip(fine, bounds[:2]))
+    right, bottom = (int(side * (at + 1)) + 1 for side, at in zip(fine, bounds[2:]))
     width, height = max(right - left, 16), max(bottom - top, 16)
-    return drawn([box[0] + left / x, box[1] + top / y, width / x, height / y], width, height), (left, top)
+    return render([box[0] + left / x, box[1] + top / y, width / x, height / y], width, height), (left, top)
 
 
 def save_gif(path: str | Path, svgs: Iterable[str], width: int = 800, seconds: float = 1.0) -> int:
     """Write pictures as an animated GIF; return their number.
 
     Args:
-        path: of the file, written atomically.
+        path: the file, written atomically.
         svgs: the documents, all of the same aspect ratio.
-        width: in pixels.
+        width: pixels of each picture.
         seconds: per picture, 0.02 to 60; the last one stays three times as long.
     """
     if not 0.02 <= seconds <= 60:

@@ -23,8 +23,8 @@ class Holder(dict[None, int]):
 
     def enter(self, who: object, what: str) -> None:
         """Claim the object for this thread. Raises RuntimeError, without side effects, if another thread holds it."""
-        own = get_ident()
-        if self.setdefault(None, own) != own:
+        this_thread = get_ident()
+        if self.setdefault(None, this_thread) != this_thread:
             raise RuntimeError(
                 f"{type(who).__name__}.{what}: another thread is inside this object; "
                 "give each thread its own, or share it under a lock"

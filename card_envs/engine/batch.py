@@ -24,9 +24,9 @@ from card_envs.engine.buffers import (
     check_bool,
     check_game,
     check_int,
+    check_out,
     check_seats,
     checked,
-    checked_out,
     slice_at,
     with_padding,
     zeros,
@@ -38,8 +38,8 @@ from card_envs.engine.legality import (
     find_illegal,
     find_legal,
     illegal_move,
-    unpacked,
-    words,
+    num_words,
+    unpack_mask,
 )
 from card_envs.engine.rng import table_keys
 from card_envs.game import Game
@@ -51,7 +51,7 @@ MIN_TABLES_A_THREAD = 4096
 MAX_DECISIONS = (1 << 63) - 1
 
 
-def _undealt(
+def _new_states(
     game: Game,
     num_tables: int,
     seed: int,
@@ -66,8 +66,8 @@ def _undealt(
     if numbers.shape != (num_tables,) or numbers.dtype.kind not in "iu" or numbers.min() < 0:
         raise ValueError(f"tables: expected {num_tables} whole numbers from 0, got {tables!r:.80}")
     states = np.zeros(num_tables, game.rules.STATE)
-    given = {} if options is None else options
-    states[:] = game.rules.new_state(game.validated(dict(**given, **more) if more else given))
+    options = {} if options is None else options
+    states[:] = game.rules.new_state(game.validated(dict(**options, **more) if more else options))
     return states, table_keys(seed, numbers)
 
 
@@ -115,9 +115,9 @@ class BatchEnv(Fixed):
         Args:
             game: from `card_envs.get_game`.
             num_tables: B, at least 1.
-            seed: of all tables.
-            options: of the game, as for its environment: a dict. `BatchEnv(game, B, reward="win")` is the same as
-                `BatchEnv(game, B, options={"reward": "win"})`.
+            seed: one for all tables.
+            options: a dict of the game's options, as for its environment. `BatchEnv(game, B, reward="win")` is the
+                same as `BatchEnv(game, B, options={"reward": "win"})`.
             tables: [B] numbers that select the tables' streams (default 0 .. B-1); equal numbers get equal deals.
             skip_forced: play decisions with a single legal action automatically; rewards are summed up to the next real
                 decision, and a step ends at most one episode.
@@ -125,10 +125,10 @@ class BatchEnv(Fixed):
             out: arrays to use for some of `obs`, `mask`, `seat`, `rewards` and `done`: same dtypes, shapes with [T] in
                 front, C-contiguous, writable, not overlapping; or for both `obs` and `mask` `seen` [T, B, at least
                 D + A] int8. A copy of this object has copies of them.
-            more: options of the game; none of those in `options`.
+            more: further options of the game, not in `options`.
         """
         num_threads = check_int(num_threads, 1, None, "num_threads")
-        states, keys = _undealt(game, num_tables, seed, options, more, tables)
+        states, keys = _new_states(game, num_tables, seed, options, more, tables)
         self._lay_out(game, states, check_bool(skip_forced, "skip_forced"), num_threads, out)
         self._run(specialize(kernels.reset_tables, game), self._states, keys)
         self.observe(0 if out else None)
@@ -142,17 +142,17 @@ class BatchEnv(Fixed):
         self.skip_forced = skip_forced
         self.states = states.view()
         self._states = states
-        self._legal = zeros((num_tables, words(rules.NUM_ACTIONS)), np.uint64)  # decides legality
+        self._legal = zeros((num_tables, num_words(rules.NUM_ACTIONS)), np.uint64)  # decides legality
         kinds = buffer_kinds(game, num_tables)
-        self._given = checked_out(out, kinds)
-        self._in_rows = SEEN in self._given
+        self._out = check_out(out, kinds)
+        self._in_rows = SEEN in self._out
         unused = ("obs", "mask") if self._in_rows else (SEEN,)
-        buffers = {name: zeros(*kinds[name]) for name in kinds if name not in (*self._given, *unused)} | self._given
+        buffers = {name: zeros(*kinds[name]) for name in kinds if name not in (*self._out, *unused)} | self._out
         self.obs, self.mask = self._seen(buffers)
         self.seat, self.rewards, self.done = (buffers[name].view() for name in ("seat", "rewards", "done"))
         self._steps = []  # the buffers of a step, for each slice of `out`
-        for t in range(len(next(iter(self._given.values()), "1"))):
-            now = {name: buffer[t] if name in self._given else buffer for name, buffer in buffers.items()}
+        for t in range(len(next(iter(self._out.values()), "1"))):
+            now = {name: buffer[t] if name in self._out else buffer for name, buffer in buffers.items()}
             places = (now[SEEN], rules.OBS_SIZE, rules.NUM_ACTIONS) if self._in_rows else (now["obs"], now["mask"])
             self._steps.append((*places, self._legal, now["seat"], now["rewards"], now["done"]))
         self._holder = Holder()
@@ -172,7 +172,7 @@ class BatchEnv(Fixed):
 
     def _into(self, t: int | None) -> tuple[Any, ...]:
         """Return the buffers to write to."""
-        return slice_at(self._steps, bool(self._given), t)
+        return slice_at(self._steps, bool(self._out), t)
 
     @exclusive
     def observe(self, t: int | None = None) -> None:
@@ -242,15 +242,15 @@ class BatchEnv(Fixed):
         """
         streams = checked("streams", streams, (self.num_tables,), UINT64)
         actions = checked("actions", actions, (self.num_tables,), INT64)
-        found = self._run(self._draw, self._legal, self.game.rules.NUM_ACTIONS, streams, actions)
-        table = max(found)
+        refused = self._run(self._draw, self._legal, self.game.rules.NUM_ACTIONS, streams, actions)
+        table = max(refused)
         if table >= 0:
             raise self._illegal(table, actions)
 
     def _illegal(self, table: int, actions: NDArray[np.int64]) -> IllegalMove:
         """Return the error for the action at a table."""
         who = f"seat {self._states['seat'][table]} at table {table}"
-        mask = unpacked(self._legal[table], self.game.rules.NUM_ACTIONS)
+        mask = unpack_mask(self._legal[table], self.game.rules.NUM_ACTIONS)
         if not mask.any():
             return IllegalMove(f"{self.game.name}: no move of {who} is known to be legal: call observe() first")
         return illegal_move(self.game, int(actions[table]), mask, who)
@@ -314,9 +314,9 @@ class BatchEnv(Fixed):
         return self._threads[1]
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("game", "skip_forced", "num_threads", "rewards", "done")
-        saved = {"states": self._states, **{name: getattr(self, name) for name in kept}}
-        return saved | {"out": self._given, "last": self._last}
+        names = ("game", "skip_forced", "num_threads", "rewards", "done")
+        saved = {"states": self._states, **{name: getattr(self, name) for name in names}}
+        return saved | {"out": self._out, "last": self._last}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         """Restore from a pickle. Raises ValueError if the buffers do not fit the game."""
@@ -328,6 +328,6 @@ class BatchEnv(Fixed):
             check_int(saved["num_threads"], 1, None, "num_threads"), saved["out"],
         )  # fmt: skip
         for name in ("rewards", "done"):
-            own = getattr(self, name)
-            own[...] = checked(name, saved[name], own.shape, own.dtype, written=False)
+            buffer = getattr(self, name)
+            buffer[...] = checked(name, saved[name], buffer.shape, buffer.dtype, written=False)
         self.observe(saved["last"])

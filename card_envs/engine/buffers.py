@@ -41,7 +41,7 @@ def checked(
     if isinstance(array, np.ndarray) and array.shape == shape and array.dtype == dtype:
         flags = array.flags
         if flags.carray or (not written and flags.c_contiguous and flags.aligned):
-            return for_loops(array if type(array) is np.ndarray else np.asarray(array))
+            return as_writable(array if type(array) is np.ndarray else np.asarray(array))
         got = f"{'a read-only' if flags.c_contiguous else 'a strided'} one"
     else:
         got = f"{array.dtype.name} of shape {array.shape}" if isinstance(array, np.ndarray) else short_repr(array)
@@ -49,7 +49,7 @@ def checked(
     raise ValueError(f"{name}: expected {kind} of {dtype.name} with shape {shape}, got {got}")
 
 
-def for_loops(array: NDArray[Any]) -> NDArray[Any]:
+def as_writable(array: NDArray[Any]) -> NDArray[Any]:
     """Return a contiguous array; a read-only one is copied, because Numba would compile the loops again for it."""
     return array if array.flags.carray else array.copy()
 
@@ -90,28 +90,28 @@ def buffer_kinds(game: Game, num_tables: int) -> Kinds:
     }
 
 
-def checked_out(out: object, kinds: Kinds) -> dict[str, NDArray[Any]]:
+def check_out(out: object, kinds: Kinds) -> dict[str, NDArray[Any]]:
     """Return the arrays of `out`, each of shape [T, *shape] and with the dtype of its kind.
 
     Raises:
         ValueError: unknown name, array unfit for compiled code, different T, or shared memory.
     """
-    given = known_keys(out, tuple(kinds), "out")
-    for name, shape in out_shapes(given, kinds, np.ndarray).items():
-        given[name] = checked(f"out: {name}", given[name], shape, np.dtype(kinds[name][1]))
-    check_seen(given)
-    for one, other in itertools.combinations(given, 2):
-        if np.may_share_memory(given[one], given[other]):
-            raise ValueError(f"out: expected arrays that do not overlap, but {one} and {other} share memory")
-    return given
+    arrays = known_keys(out, tuple(kinds), "out")
+    for name, shape in out_shapes(arrays, kinds, np.ndarray).items():
+        arrays[name] = checked(f"out: {name}", arrays[name], shape, np.dtype(kinds[name][1]))
+    check_seen(arrays)
+    for first, second in itertools.combinations(arrays, 2):
+        if np.may_share_memory(arrays[first], arrays[second]):
+            raise ValueError(f"out: expected arrays that do not overlap, but {first} and {second} share memory")
+    return arrays
 
 
-def out_shapes(given: Mapping[str, Any], kinds: Kinds, kind: type[Any]) -> dict[str, tuple[int, ...]]:
+def out_shapes(arrays: Mapping[str, Any], kinds: Kinds, kind: type[Any]) -> dict[str, tuple[int, ...]]:
     """Return the shape that each array (or tensor, the `kind`) of `out` must have: [T, *shape], rows with padding."""
-    num_steps = max((1, *(len(array) for array in given.values() if isinstance(array, kind) and array.ndim)))
-    shapes = {name: kinds[name][0] for name in given}
+    num_steps = max((1, *(len(item) for item in arrays.values() if isinstance(item, kind) and item.ndim)))
+    shapes = {name: kinds[name][0] for name in arrays}
     return {
-        name: (num_steps, *(with_padding(shape, given[name]) if name == SEEN else shape))
+        name: (num_steps, *(with_padding(shape, arrays[name]) if name == SEEN else shape))
         for name, shape in shapes.items()
     }
 
@@ -128,9 +128,9 @@ def slice_at(slices: Sequence[Slice], has_steps: bool, t: object) -> Slice:
     return slices[0]
 
 
-def check_seen(given: Mapping[str, Any]) -> None:
-    """Raise ValueError if `out` has both SEEN and what lies in it."""
-    if SEEN in given and ("obs" in given or "mask" in given):
+def check_seen(buffers: Mapping[str, Any]) -> None:
+    """Raise ValueError if `out` has both SEEN and a part of it."""
+    if SEEN in buffers and ("obs" in buffers or "mask" in buffers):
         raise ValueError(f"out: {SEEN} holds obs and mask: expected either it or them")
 
 
@@ -176,7 +176,7 @@ def check_within(value: object, low: float, high: float, where: str) -> float:
 
 
 def _number(value: object) -> float:
-    """Return a number as a float; nan for what is none, such as a bool or a text."""
+    """Return a number as a float; NaN if the value is not a number (bools and strings included)."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         return float("nan")
     try:
@@ -203,26 +203,26 @@ def check_bool(value: object, where: str) -> bool:
 
 
 def check_choice(value: object, allowed: tuple[str | None, ...], where: str) -> None:
-    """Raise ValueError if an argument is none of these words."""
+    """Raise ValueError unless an argument is one of these words."""
     if not (value is None or isinstance(value, str)) or value not in allowed:
         words = [f'"{word}"' if word else "None" for word in allowed]
         raise ValueError(f"{where}: expected {', '.join(words[:-1])} or {words[-1]}, got {short_repr(value)}")
 
 
-def known_keys(given: object, known: tuple[str, ...], where: str) -> dict[str, Any]:
+def known_keys(data: object, known: tuple[str, ...], where: str) -> dict[str, Any]:
     """Return a dict that has only known keys; empty for None. Raises ValueError."""
-    if given is None:
+    if data is None:
         return {}
-    if not isinstance(given, Mapping):
-        raise ValueError(f"{where}: expected a dict, got {short_repr(given)}")
-    for key in given:
+    if not isinstance(data, Mapping):
+        raise ValueError(f"{where}: expected a dict, got {short_repr(data)}")
+    for key in data:
         if key not in known:
             raise ValueError(f"{where}: unknown key {short_repr(key)}; expected {' or '.join(known) or 'none'}")
-    return dict(given)
+    return dict(data)
 
 
 def check_game(game: object) -> None:
-    """Raise ValueError if something else than a game was given."""
+    """Raise ValueError unless the argument is a game."""
     if not isinstance(game, Game):
         raise ValueError(f"game: expected a Game, from card_envs.get_game(name), got {short_repr(game)}")
 

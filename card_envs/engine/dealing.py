@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from numpy.typing import NDArray
+
+from card_envs.compiling._rules import instruction
 from card_envs.engine.rng import GOLDEN_RATIO, advance, mix
 from card_envs.game import Int8s, State, UInt64s, deal, determinize, set_deal
 
@@ -24,3 +29,9 @@ def draw_world(state: State, seat: int, stream: UInt64s) -> None:
     """Redraw what a seat can't know, later deals included; advance `stream` [1]."""
     state.rng = advance(stream)
     determinize(state, seat, stream)
+
+
+@instruction
+def copy_state(source: NDArray[Any], i: int, target: NDArray[Any], k: int) -> None:
+    """Copy State i of an array to place k of another one."""
+    target[k] = source[i]

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from card_envs.compiling import specialize, specialize_bot
 from card_envs.engine import kernels
-from card_envs.engine.batch import MAX_DECISIONS, _undealt
+from card_envs.engine.batch import MAX_DECISIONS, _new_states
 from card_envs.engine.buffers import (
     SEEN,
     Fixed,
@@ -32,17 +32,17 @@ from card_envs.engine.buffers import (
     with_padding,
 )
 from card_envs.engine.kernels import bot_playout, random_playout, step_rows
-from card_envs.engine.legality import IllegalMove, draw_legal, find_legal, illegal_move, unpacked, words
+from card_envs.engine.legality import IllegalMove, draw_legal, find_legal, illegal_move, num_words, unpack_mask
 from card_envs.game import Game, Int8s, UInt64s, observe_all
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
 THREADS = 128  # per block
-WRITTEN = (SEEN, "seat", "rewards", "done")  # buffers, as kernels take them
+STEP_BUFFERS = (SEEN, "seat", "rewards", "done")  # buffers, as kernels take them
 
 
 def _step_or_refuse(
     first: int, last: int, states: Any, actions: Any, rows: Int8s, obs_size: int, num_actions: int,
-    legal_bits: UInt64s, seat: Int8s, rewards: Any, done: Any, refused: Any, asked: Any, skip_forced: bool,
+    legal_bits: UInt64s, seat: Int8s, rewards: Any, done: Any, refused: Any, refused_actions: Any, skip_forced: bool,
 ) -> None:  # fmt: skip
     """Do `step_rows` where the action is legal; mark other tables as `refused`, unchanged from then on."""
     for i in range(first, last):
@@ -53,13 +53,13 @@ def _step_or_refuse(
             if illegal < 0:
                 continue
             refused[i] = True
-            asked[i] = actions[i]
+            refused_actions[i] = actions[i]
         done[i] = False
         for s in range(rewards.shape[1]):
             rewards[i, s] = 0
 
 
-def _observe_own(first: int, last: int, states: Any, seat: int, full: Int8s) -> None:
+def _observe_from(first: int, last: int, states: Any, seat: int, full: Int8s) -> None:
     """Write the full state of each table, relative to `seat`, or to the seat to move (-1)."""
     for i in range(first, last):
         observe_all(states[i], states[i].seat if seat < 0 else seat, full[i])
@@ -91,7 +91,7 @@ class GpuBatchEnv(Fixed):
         seat: [B] int8, the seat to move.
         rewards: [B, S] float32, of the last step.
         done: [B] bool, whether the last step ended an episode; the next one has already been dealt.
-        device: of all tensors.
+        device: where all tensors are.
     """
 
     def __init__(
@@ -118,32 +118,32 @@ class GpuBatchEnv(Fixed):
         Raises:
             ValueError: an argument is wrong, there is no such GPU, or numba-cuda is missing.
         """
-        states, keys = _undealt(game, num_tables, seed, options, more, tables)
+        states, keys = _new_states(game, num_tables, seed, options, more, tables)
         self.device = self._usable(device)
         self.game = game
         self.num_tables = len(states)
         self.skip_forced = check_bool(skip_forced, "skip_forced")
         rules, number = game.rules, self.num_tables
         self._states = torch.from_numpy(states.view(np.uint8)).to(self.device)
-        self._legal = self.columns(words(rules.NUM_ACTIONS), torch.int64)  # bits of uint64; decides legality
+        self._legal = self.columns(num_words(rules.NUM_ACTIONS), torch.int64)  # bits of uint64; decides legality
         self._refused = torch.zeros(number, dtype=torch.bool, device=self.device)
-        self._asked = torch.zeros(number, dtype=torch.int64, device=self.device)
-        self._has_looked = False
-        self._given_out = self._checked_out(out)
-        buffers = {name: self._new_buffer(name) for name in WRITTEN if name not in self._given_out} | self._given_out
+        self._refused_actions = torch.zeros(number, dtype=torch.int64, device=self.device)
+        self._is_observed = False
+        self._out = self._checked_out(out)
+        buffers = {name: self._new_buffer(name) for name in STEP_BUFFERS if name not in self._out} | self._out
         seen, start = buffers[SEEN], rules.OBS_SIZE
         self.obs, self.mask = seen[..., :start], seen[..., start : start + rules.NUM_ACTIONS]
-        self.seat, self.rewards, self.done = (buffers[name] for name in WRITTEN[1:])
+        self.seat, self.rewards, self.done = (buffers[name] for name in STEP_BUFFERS[1:])
         # Arguments of kernels, wrapped once: each takes about 50 microseconds.
         self._records = kernel_array(self._states, rules.STATE)
         self._bits = kernel_array(self._legal, np.dtype(np.uint64))
-        self._refusals = kernel_array(self._refused), kernel_array(self._asked)
-        self._steps = [self._arguments(buffers, t) for t in range(len(next(iter(self._given_out.values()), "1")))]
+        self._refusals = kernel_array(self._refused), kernel_array(self._refused_actions)
+        self._steps = [self._arguments(buffers, t) for t in range(len(next(iter(self._out.values()), "1")))]
         self._step = specialize(_step_or_refuse, game, target="cuda")
         self._draw = specialize(draw_legal, target="cuda")
         own_keys = torch.from_numpy(keys).to(self.device)
         self._run(specialize(kernels.reset_tables, game, target="cuda"), self._records, kernel_array(own_keys))
-        self.observe(0 if self._given_out else None)
+        self.observe(0 if self._out else None)
 
     def _new_buffer(self, name: str) -> torch.Tensor:
         """Return a tensor that kernels write by column."""
@@ -154,22 +154,22 @@ class GpuBatchEnv(Fixed):
     def _checked_out(self, out: Mapping[str, torch.Tensor] | None) -> dict[str, torch.Tensor]:
         """Return the tensors of `out`, checked for kernels, which check nothing. Raises ValueError."""
         kinds = buffer_kinds(self.game, self.num_tables)
-        given = known_keys(out, WRITTEN, "out")
-        for name, shape in out_shapes(given, kinds, torch.Tensor).items():
-            self._check(f"out: {name}", given[name], getattr(torch, np.dtype(kinds[name][1]).name), shape)
-            if not given[name].is_contiguous():
+        tensors = known_keys(out, STEP_BUFFERS, "out")
+        for name, shape in out_shapes(tensors, kinds, torch.Tensor).items():
+            self._check(f"out: {name}", tensors[name], getattr(torch, np.dtype(kinds[name][1]).name), shape)
+            if not tensors[name].is_contiguous():
                 raise ValueError(f"out: {name}: expected a contiguous tensor")
-        return given
+        return tensors
 
     def _arguments(self, buffers: Mapping[str, torch.Tensor], t: int) -> tuple[Any, ...]:
         """Return the arguments of a step that writes to [t]."""
-        now = {name: buffer[t] if name in self._given_out else buffer for name, buffer in buffers.items()}
-        rows, *others = (kernel_array(now[name]) for name in WRITTEN)
+        now = {name: buffer[t] if name in self._out else buffer for name, buffer in buffers.items()}
+        rows, *others = (kernel_array(now[name]) for name in STEP_BUFFERS)
         return (rows, self.game.rules.OBS_SIZE, self.game.rules.NUM_ACTIONS, self._bits, *others)
 
     def _into(self, t: int | None) -> tuple[Any, ...]:
         """Return the arguments of a step that writes to [t]. Raises ValueError."""
-        return slice_at(self._steps, bool(self._given_out), t)
+        return slice_at(self._steps, bool(self._out), t)
 
     def columns(self, size: int, dtype: torch.dtype = torch.int8) -> torch.Tensor:
         """Return a new zero tensor [B, size] with the memory layout of `obs`."""
@@ -197,7 +197,7 @@ class GpuBatchEnv(Fixed):
         """
         *places, seat, _, _ = self._into(t)
         self._run(specialize(kernels.observe_rows, self.game, target="cuda"), self._records, *places, seat)
-        self._has_looked = True
+        self._is_observed = True
 
     def step(self, actions: torch.Tensor, t: int | None = None) -> None:
         """Play one action at every table and write all buffers; an ended episode is followed by the next one.
@@ -212,9 +212,9 @@ class GpuBatchEnv(Fixed):
             ValueError: `actions` is not such a tensor, or `t` is out of range.
             IllegalMove: after a playout without `observe`.
         """
-        self._check_looked()
-        given = self._given("actions", actions, torch.int64)
-        self._run(self._step, self._records, given, *self._into(t), *self._refusals, self.skip_forced)
+        self._check_observed()
+        kernel_actions = self._kernel_input("actions", actions, torch.int64)
+        self._run(self._step, self._records, kernel_actions, *self._into(t), *self._refusals, self.skip_forced)
 
     def check(self) -> None:
         """Wait for the GPU and report illegal actions; refused tables can be stepped again afterwards.
@@ -228,16 +228,14 @@ class GpuBatchEnv(Fixed):
         table = int(refused[0])
         self._refused.zero_()
         seat = self.read_states(table, table + 1)["seat"][0]
-        mask = unpacked(self._legal[table].cpu().numpy().view(np.uint64), self.game.rules.NUM_ACTIONS)
-        raise illegal_move(self.game, int(self._asked[table]), mask, f"seat {seat} at table {table}")
+        mask = unpack_mask(self._legal[table].cpu().numpy().view(np.uint64), self.game.rules.NUM_ACTIONS)
+        raise illegal_move(self.game, int(self._refused_actions[table]), mask, f"seat {seat} at table {table}")
 
     def are_legal(self, actions: torch.Tensor) -> torch.Tensor:
         """Return [B] bool, which of these actions, int64 [B], `step` would accept, whatever `mask` holds."""
         allowed = torch.zeros_like(self._refused)
-        given = self._given("actions", actions, torch.int64)
-        self._run(
-            specialize(find_legal, target="cuda"), self._bits, self.game.rules.NUM_ACTIONS, given, kernel_array(allowed)
-        )
+        inputs = self._kernel_input("actions", actions, torch.int64), kernel_array(allowed)
+        self._run(specialize(find_legal, target="cuda"), self._bits, self.game.rules.NUM_ACTIONS, *inputs)
         return allowed
 
     def random_actions(self, streams: torch.Tensor, actions: torch.Tensor) -> None:
@@ -247,16 +245,16 @@ class GpuBatchEnv(Fixed):
             ValueError: not such tensors.
             IllegalMove: after a playout without `observe`: the legal actions are not known.
         """
-        self._check_looked()
+        self._check_observed()
         self._run(
-            self._draw, self._bits, self.game.rules.NUM_ACTIONS, self._given("streams", streams, torch.uint64),
-            self._given("actions", actions, torch.int64),
+            self._draw, self._bits, self.game.rules.NUM_ACTIONS, self._kernel_input("streams", streams, torch.uint64),
+            self._kernel_input("actions", actions, torch.int64),
         )  # fmt: skip
 
     def bot_actions(self, bot: str, actions: torch.Tensor) -> None:
         """Write the actions of the scripted player `trivial` or `greedy` into `actions` [B] int64."""
         kernel = specialize_bot(kernels.bot_actions, self.game, bot, "cuda")
-        self._run(kernel, self._records, self._given("actions", actions, torch.int64))
+        self._run(kernel, self._records, self._kernel_input("actions", actions, torch.int64))
 
     def observe_all(self, full: torch.Tensor, seat: int | None = None) -> None:
         """Write the full states into `full` [B, at least FULL_SIZE] int8: for critics.
@@ -267,13 +265,13 @@ class GpuBatchEnv(Fixed):
         """
         viewer = -1 if seat is None else check_int(seat, 0, self.game.rules.NUM_SEATS - 1, "seat")
         size = with_padding((self.game.rules.FULL_SIZE,), full)
-        given = self._given("full", full, torch.int8, *size)
-        self._run(specialize(_observe_own, self.game, target="cuda"), self._records, viewer, given)
+        kernel_full = self._kernel_input("full", full, torch.int8, *size)
+        self._run(specialize(_observe_from, self.game, target="cuda"), self._records, viewer, kernel_full)
 
     def random_playout(self, streams: torch.Tensor, decisions: int) -> int:
         """Play `decisions` random moves at each table without observing; wait, and return how many episodes ended."""
-        given = self._given("streams", streams, torch.uint64)
-        return self._playout(specialize(_count_random_playout, self.game, target="cuda"), decisions, given)
+        kernel_streams = self._kernel_input("streams", streams, torch.uint64)
+        return self._playout(specialize(_count_random_playout, self.game, target="cuda"), decisions, kernel_streams)
 
     def bot_playout(self, bot: str, decisions: int) -> int:
         """Play `decisions` moves of a scripted player at each table; return how many episodes ended."""
@@ -295,20 +293,20 @@ class GpuBatchEnv(Fixed):
         if len(states) != self.num_tables:
             raise ValueError(f"states: expected {self.num_tables}, got {len(states)}")
         self._states.copy_(torch.from_numpy(states.view(np.uint8)))
-        self.observe(0 if self._given_out else None)
+        self.observe(0 if self._out else None)
 
-    def _check_looked(self) -> None:
-        if not self._has_looked:
+    def _check_observed(self) -> None:
+        if not self._is_observed:
             raise IllegalMove(f"{self.game.name}: no move is known to be legal: call observe() first")
 
     def _playout(self, kernel: Any, decisions: int, *arguments: Any) -> int:
         decisions = check_int(decisions, 0, MAX_DECISIONS, "decisions")
-        self._has_looked = False
-        ended = torch.zeros_like(self._asked)
+        self._is_observed = False
+        ended = torch.zeros_like(self._refused_actions)
         self._run(kernel, self._records, *arguments, decisions, kernel_array(ended))
         return int(ended.sum())
 
-    def _given(self, name: str, tensor: Any, dtype: torch.dtype, *size: int) -> Any:
+    def _kernel_input(self, name: str, tensor: Any, dtype: torch.dtype, *size: int) -> Any:
         """Return a tensor [B, size] of the caller, checked for a kernel, which checks nothing. Raises ValueError."""
         self._check(name, tensor, dtype, (self.num_tables, *size))
         return kernel_array(tensor)
@@ -317,11 +315,9 @@ class GpuBatchEnv(Fixed):
         """Raise ValueError for anything but a tensor of that type and shape on this device."""
         fits = isinstance(tensor, torch.Tensor) and tensor.shape == shape and tensor.dtype == dtype
         if not fits or tensor.device != self.device:
-            got = (
-                f"{tensor.dtype} {tuple(tensor.shape)} on {tensor.device}"
-                if isinstance(tensor, torch.Tensor)
-                else (type(tensor).__name__)
-            )
+            got = type(tensor).__name__
+            if isinstance(tensor, torch.Tensor):
+                got = f"{tensor.dtype} {tuple(tensor.shape)} on {tensor.device}"
             raise ValueError(f"{name}: expected a tensor of {dtype} {shape} on {self.device}, got {got}")
 
     def _usable(self, device: str | torch.device) -> torch.device:
@@ -333,7 +329,7 @@ class GpuBatchEnv(Fixed):
             return
         blocks = -(-number // THREADS)
         if SIMULATED:
-            kernel[blocks, THREADS](number, *map(_shared, arguments))
+            kernel[blocks, THREADS](number, *map(_for_simulator, arguments))
         else:
             with torch.cuda.device(self.device):
                 stream = _numba_stream(torch.cuda.current_stream().cuda_stream, self.device)
@@ -344,14 +340,16 @@ class GpuBatchEnv(Fixed):
 
         Args:
             loop: `loop(first, last, *arguments)`, in plain Python.
-            number: of rows.
+            number: how many rows.
             arguments: tensors on this device, of which those of uint8 hold States [n, itemsize], and numbers.
-            bot: as for `specialize`.
+            bot: function of the game's `bot.py` that replaces `bot_move`.
         """
         kernel = specialize(loop, self.game, bot, target="cuda")
         self.launch(kernel, number, *map(self._argument, arguments))
 
     def _argument(self, value: Any) -> Any:
+        if isinstance(value, tuple):
+            return value._make(map(self._argument, value)) if hasattr(value, "_make") else value
         if not isinstance(value, torch.Tensor):
             return value
         return (
@@ -372,12 +370,12 @@ class GpuBatchEnv(Fixed):
 
 def usable(device: str | torch.device) -> torch.device:
     """Return a CUDA device with its index. Raises ValueError, naming what is missing, if it can't be used."""
-    found: torch.device | None = None
+    parsed: torch.device | None = None
     with suppress(RuntimeError):  # no such kind
-        found = torch.device(device)
-    if found is None or found.type != "cuda":
+        parsed = torch.device(device)
+    if parsed is None or parsed.type != "cuda":
         raise ValueError(f"device: expected 'cuda' or 'cuda:0', 'cuda:1', …, got {str(device)!r}")
-    if not torch.cuda.is_available() or (found.index or 0) >= torch.cuda.device_count():
+    if not torch.cuda.is_available() or (parsed.index or 0) >= torch.cuda.device_count():
         number = torch.cuda.device_count() if torch.cuda.is_available() else "no"
         raise ValueError(f"device = {str(device)!r}: torch {torch.__version__} finds {number} GPU here")
     try:
@@ -386,10 +384,10 @@ def usable(device: str | torch.device) -> torch.device:
         raise ValueError(
             f"device = {str(device)!r} needs numba-cuda: pip install 'card_envs[gpu]', or [gpu12] for CUDA 12"
         ) from None
-    return torch.device("cuda", torch.cuda.current_device() if found.index is None else found.index)
+    return torch.device("cuda", torch.cuda.current_device() if parsed.index is None else parsed.index)
 
 
-def _shared(argument: Any) -> Any:
+def _for_simulator(argument: Any) -> Any:
     """Return an array as the simulator's own, which it does not copy: arguments may be the same memory."""
     from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
 

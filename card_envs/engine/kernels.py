@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from card_envs.engine.dealing import deal_next, draw_world, set_next_deal
-from card_envs.engine.legality import find_illegal, note_legal
+from card_envs.engine.legality import find_illegal, pack_mask
 from card_envs.game import Int8s, UInt64s, bot_move, legal, observe, observe_all, play, random_move
 
 PAID, DEAL_DUE = 64, 128  # flags in the result of `turn_table`
@@ -36,7 +36,7 @@ def observe_tables(first: int, last: int, states: Any, obs: Int8s, mask: Int8s, 
 def write_legal_bits(first: int, last: int, mask: Int8s, legal_bits: UInt64s) -> None:
     """Pack the mask of each table, as `step_tables` does."""
     for i in range(first, last):
-        note_legal(mask[i], legal_bits[i])
+        pack_mask(mask[i], legal_bits[i])
 
 
 def observe_all_tables(first: int, last: int, states: Any, seat: Int8s, full: Int8s) -> None:
@@ -89,7 +89,7 @@ def step_table(
         done[i] = state.over
     seat[i] = state.seat
     observe(state, state.seat, obs)
-    note_legal(mask, legal_bits[i])  # last: right after `legal`, the bytes of the mask would still be in flight
+    pack_mask(mask, legal_bits[i])  # last: right after `legal`, the bytes of the mask would still be in flight
 
 
 def observe_rows(
@@ -101,7 +101,7 @@ def observe_rows(
         seat[i] = state.seat
         legal(state, mask)
         observe(state, state.seat, rows[i, :obs_size])
-        note_legal(mask, legal_bits[i])
+        pack_mask(mask, legal_bits[i])
 
 
 def step_rows(
@@ -161,15 +161,15 @@ def turn_table(states: Any, i: int, action: int, mask: Int8s, obs: Int8s) -> int
     """
     state = states[i]
     play(state, action)
-    found = int(state.seat)
+    result = int(state.seat)
     for s in range(len(state.rewards)):
         if state.rewards[s] != 0:
-            found |= PAID
+            result |= PAID
     if state.needs_deal:
-        return found | DEAL_DUE
+        return result | DEAL_DUE
     legal(state, mask)
     observe(state, state.seat, obs)
-    return found
+    return result
 
 
 def determinize_tables(first: int, last: int, states: Any, seat: Int8s, keys: UInt64s) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.buffers import for_loops
+from card_envs.engine.buffers import as_writable
 from card_envs.engine.rng import advance, below
 from card_envs.engine.sets import count, nth, some_bits
 from card_envs.game import Cards, Game, Int8s, Int64s, UInt64s
@@ -27,7 +27,7 @@ class IllegalMove(ValueError):
     """An action that the rules forbid; nothing was played."""
 
 
-def words(num_actions: int) -> int:
+def num_words(num_actions: int) -> int:
     """Return the number of words for the legal bits of `num_actions` actions."""
     return -(-num_actions // WORD)
 
@@ -37,7 +37,7 @@ def word_start(word: int, num_actions: int) -> int:
     return max(min(WORD * word, num_actions - WORD), 0)
 
 
-def note_legal(mask: Int8s, legal: UInt64s) -> None:
+def pack_mask(mask: Int8s, legal: UInt64s) -> None:
     """Pack a mask [A] into words [W]."""
     num_actions = mask.shape[0]
     if num_actions < WORD:
@@ -82,21 +82,21 @@ def draw_legal(first: int, last: int, legal: UInt64s, num_actions: int, streams:
     for i in range(first, last):
         number = 0
         for word in range(legal.shape[1]):
-            number += count(own_bits(legal[i], num_actions, word))
+            number += count(bits_from(legal[i], num_actions, word))
         if number == 0:
             return i
         index = below(advance(streams[i : i + 1]), number) if number > 1 else 0
         word = 0
-        bits = own_bits(legal[i], num_actions, word)
+        bits = bits_from(legal[i], num_actions, word)
         while index >= count(bits):
             index -= count(bits)
             word += 1
-            bits = own_bits(legal[i], num_actions, word)
+            bits = bits_from(legal[i], num_actions, word)
         actions[i] = WORD * word + nth(bits, index)
     return -1
 
 
-def own_bits(legal: UInt64s, num_actions: int, word: int) -> Cards:
+def bits_from(legal: UInt64s, num_actions: int, word: int) -> Cards:
     """Return the legal bits of the actions from WORD * word on.
 
     The last word also holds actions of the word before it, which are removed here.
@@ -104,7 +104,7 @@ def own_bits(legal: UInt64s, num_actions: int, word: int) -> Cards:
     return legal[word] >> np.uint64(WORD * word - word_start(word, num_actions))
 
 
-def unpacked(legal: UInt64s, num_actions: int) -> Int8s:
+def unpack_mask(legal: UInt64s, num_actions: int) -> Int8s:
     """Return the mask [A] of a row [W] of packed bits."""
     mask = np.zeros(num_actions, np.int8)
     for word, bits in enumerate(legal):
@@ -121,7 +121,7 @@ def check_ints(actions: Any, number: int) -> Int64s:
         raise ValueError(f"actions: expected {number} whole numbers: {error}") from None
     if actions.shape != (number,) or actions.dtype.kind not in "iu":
         raise ValueError(f"actions: expected {number} whole numbers, got {actions.dtype} of shape {actions.shape}")
-    return for_loops(np.ascontiguousarray(actions, np.int64))
+    return as_writable(np.ascontiguousarray(actions, np.int64))
 
 
 def is_legal(mask: Int8s, action: int) -> bool:

@@ -85,6 +85,11 @@ def hash_each(bits: UInt64s) -> UInt64s:
     return hashed
 
 
+def derive_each(keys: UInt64s, index: int) -> UInt64s:
+    """Return `derive` of each key, in NumPy."""
+    return hash_each(keys + GOLDEN_RATIO * np.array([index + 1], np.uint64))
+
+
 def table_keys(seed: int, tables: NDArray[Any]) -> UInt64s:
     """Return the key of each table's stream, uint64: a function of the seed and the table's number only."""
     seed = seed_number(seed)

@@ -39,7 +39,7 @@ def add_tile(
     weights: Floats, entry: NDArray[np.int32], value: Floats, first: int, last: int, sums: Floats, column: int,
     size: int,
 ) -> None:  # fmt: skip
-    """Do the same for `size` columns from `column` on; in vector instructions where `size` is a constant.
+    """Do `add_rows` for `size` columns from `column` on; in vector instructions if `size` is a constant.
 
     The compiler would use none by itself, because `sums` might alias the weights.
     """

@@ -11,7 +11,7 @@ from card_envs.opponents.about import comparisons
 
 Figures: TypeAlias = dict[str, Any]
 
-NAMES = ("easy", "medium", "hard", "expert")
+LEVEL_NAMES = ("easy", "medium", "hard", "expert")
 PLAYERS = ("trivial", "greedy", "small", "strong", "champion")  # from weak to strong
 
 
@@ -19,9 +19,9 @@ class Level(NamedTuple):
     """A level.
 
     Attributes:
-        name: for people: "medium".
+        name: the level's name for people: "medium".
         player: the name of the opponent that plays at it.
-        strength: as it was measured: "beats easy in 88 of 100 games"; in a solitaire "wins 17 of 100 games"; empty if
+        strength: as measured: "beats easy in 88 of 100 games"; in a solitaire "wins 17 of 100 games"; empty if
             it was not measured.
     """
 
@@ -34,25 +34,26 @@ def levels(game: Game, offered: Collection[str], measured: Sequence[Figures] | N
     """Return the levels of a game, the easiest first: its strongest players, at most four, none of them twice.
 
     Args:
-        game: whose usual players they are; `presets` name them.
+        game: the game; its presets are among the players.
         offered: names of the opponents to choose from.
-        measured: results of `compare`, those that count most last; None: those that are stored.
+        measured: results of `compare`, the most relevant last; None: the stored ones.
     """
     figures = comparisons(game) if measured is None else measured
-    by_default = [one for one in figures if not one.get("options")]
+    by_default = [comparison for comparison in figures if not comparison.get("options")]
     distinct = {game.presets.get(name, name): name for name in reversed(PLAYERS) if name in offered}
-    players = [name for name in PLAYERS if name in distinct.values()][-len(NAMES) :]
-    found: list[Level] = []
-    for name, player in zip(NAMES, players):
-        before = found[-1] if found else None
+    players = [name for name in PLAYERS if name in distinct.values()][-len(LEVEL_NAMES) :]
+    chosen: list[Level] = []
+    for name, player in zip(LEVEL_NAMES, players):
+        before = chosen[-1] if chosen else None
         strength = _alone(player, by_default) if game.is_solitaire else _over(before, player, by_default)
-        found.append(Level(name, player, strength))
-    return found
+        chosen.append(Level(name, player, strength))
+    return chosen
 
 
 def _alone(player: str, figures: Sequence[Figures]) -> str:
     """Return how often a player wins a solitaire, in words: the figure that `figures_of` shows."""
-    shares = [one["win_share"]["mean"] for part in figures for one in part["policies"] if one["name"] == player]
+    policies = [policy for comparison in figures for policy in comparison["policies"]]
+    shares = [policy["win_share"]["mean"] for policy in policies if policy["name"] == player]
     return f"wins {_of_hundred(shares[-1])}" if shares else ""
 
 
@@ -61,12 +62,11 @@ def _over(before: Level | None, player: str, figures: Sequence[Figures]) -> str:
     if before is None:
         return ""
     both = {before.player, player}
-    met = [
-        (one["pairs"], pair) for one in figures for pair in one["pairings"] if {pair["first"], pair["second"]} == both
-    ]
-    if not met:
+    pairings = [(comparison["pairs"], pair) for comparison in figures for pair in comparison["pairings"]]
+    pairings = [(pairs, pair) for pairs, pair in pairings if {pair["first"], pair["second"]} == both]
+    if not pairings:
         return ""
-    pair = max(met, key=itemgetter(0))[1]  # of the comparison with the most pairs
+    pair = max(pairings, key=itemgetter(0))[1]  # of the comparison with the most pairs
     share = pair["win_share"]["mean"]  # of the first
     return f"beats {before.name} in {_of_hundred(share if pair['first'] == player else 1 - share)}"
 

@@ -10,9 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from card_envs.game import Game
+from card_envs.game import GREEDY, Game
 from card_envs.opponents.names import parse
-from card_envs.opponents.networks.folder import KINDS, load_card
+from card_envs.opponents.networks.folder import NETWORK_CLASSES, load_card
 from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
 from card_envs.opponents.networks.onnx import OnnxPolicy
 from card_envs.opponents.networks.policies import TrainedPolicy
@@ -23,15 +23,14 @@ from card_envs.opponents.search import SearchPolicy
 from card_envs.system.files import read_json
 
 REWARD = "reward"  # an option of every game
-ANCHOR = "greedy"  # with whom players are compared
 FRONT = ("champion", "front")  # the comparisons that the README shows
 
 
 def about(opponent: Opponent) -> str:
     """Return what an opponent is, in a few words, with its measured time per move if that is no less than 1 ms."""
-    found = measured(opponent.game).get(opponent.name)
+    results = measured(opponent.game).get(opponent.name)
     kind = _describe_kind(opponent.policy)
-    milliseconds = round(found[-1]["microseconds_per_move"] / 1000) if found else 0
+    milliseconds = round(results[-1]["microseconds_per_move"] / 1000) if results else 0
     return ", ".join(part for part in (kind, f"{milliseconds} ms" if milliseconds else "") if part)
 
 
@@ -42,17 +41,17 @@ def figures_of(name: str, game: Game) -> tuple[str, str, float | None]:
     are loaded: this reads the name and the stored facts.
     """
     kind = _describe_kind(parse(name, game, load=_without_weights))
-    for found in reversed(comparisons(game)):
-        one = next((one for one in found["policies"] if one["name"] == name), None)
-        if one is None:
+    for comparison in reversed(comparisons(game)):
+        policy = next((policy for policy in comparison["policies"] if policy["name"] == name), None)
+        if policy is None:
             continue
         if game.is_solitaire:
-            strength = _interval(one["win_share"], 100, ".0f", " %")
+            strength = _interval(policy["win_share"], 100, ".0f", " %")
         else:
-            pairing = (pair for pair in found["pairings"] if {pair["first"], pair["second"]} == {name, ANCHOR})
+            pairing = (pair for pair in comparison["pairings"] if {pair["first"], pair["second"]} == {name, GREEDY})
             over = next((_margin_of(name, pair) for pair in pairing), None)
             strength = "" if over is None else _interval(over, 1, "+z.1f")
-        return kind, strength, one["microseconds_per_move"]
+        return kind, strength, policy["microseconds_per_move"]
     return kind, "", None
 
 
@@ -93,7 +92,7 @@ def _describe_kind(policy: Policy) -> str:
 def _without_weights(folder: Path, game: Game | None, sampled: bool) -> TrainedPolicy:
     """Return the network in a folder without its weights: it says what it is, but it can't play."""
     architecture = load_card(folder).architecture
-    kind = OnnxPolicy if architecture == OnnxPolicy.architecture else KINDS[architecture]
+    kind = OnnxPolicy if architecture == OnnxPolicy.architecture else NETWORK_CLASSES[architecture]
     return kind.__new__(kind)
 
 
@@ -103,10 +102,10 @@ def unlike_training(name: str, policy: Policy, game: Game, options: Mapping[str,
     The reward does not count: a network does not see it.
 
     Args:
-        name: of the policy.
-        policy: what is known of its training is in the folders of its networks.
+        name: the policy's name.
+        policy: a policy; the folders of its networks hold their options in training.
         game: the game.
-        options: that it plays under.
+        options: those that it plays under.
     """
     played = asdict(game.validated(dict(options))) | {REWARD: None}
     for network in (part for part in policy.parts() if isinstance(part, TrainedPolicy)):
@@ -116,13 +115,13 @@ def unlike_training(name: str, policy: Policy, game: Game, options: Mapping[str,
             continue
         if network.trained_options is not None and trained != played:
             differing = [option for option in played if trained[option] != played[option]]
-            there, here = (", ".join(f"{one}={of[one]!r}" for one in differing) for of in (trained, played))
-            words = " ".join(f"-o {one}={in_a_word(trained[one])}" for one in differing)
+            there, here = (", ".join(f"{name}={of[name]!r}" for name in differing) for of in (trained, played))
+            words = " ".join(f"-o {option}={option_text(trained[option])}" for option in differing)
             return f"{name} was trained with {there}, and plays here with {here}; as trained: {words}"
     return ""
 
 
-def in_a_word(value: Any) -> str:
+def option_text(value: Any) -> str:
     """Return the value of an option as commands take it."""
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
@@ -144,23 +143,23 @@ def comparisons(game: Game) -> list[dict[str, Any]]:
     folder = next((place for place in (package / "strength", package.parent / "strength") if place.is_dir()), None)
     files = sorted(folder.glob(f"{game.name}-*.json")) if folder else []
     read = [(file.stem.removeprefix(f"{game.name}-"), read_json(file)) for file in files]
-    fitting = [one for one in read if (one[1].get("game"), one[1].get("version")) == (game.name, game.version)]
+    fitting = [entry for entry in read if (entry[1].get("game"), entry[1].get("version")) == (game.name, game.version)]
     return [figures for _, figures in sorted(fitting, key=_weight) if figures.get("policies")]
 
 
 def _weight(comparison: tuple[str, dict[str, Any]]) -> tuple[bool, bool, int]:
     label, figures = comparison
-    names = [one["name"] for one in figures.get("policies", [])]
-    return ANCHOR in names, label in FRONT, len(names)
+    names = [policy["name"] for policy in figures.get("policies", [])]
+    return GREEDY in names, label in FRONT, len(names)
 
 
 @cache
 def measured(game: Game) -> dict[str, list[dict[str, Any]]]:
     """Return the results of `compare` for each opponent of a game: rating or share of wins, margin, time per move."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    by_name: dict[str, list[dict[str, Any]]] = {}
     for figures in comparisons(game):
-        about: dict[str, Any] = {key: figures[key] for key in ("options", "pairs") if key in figures}
-        for one in figures["policies"]:
-            shown = ("rating", "win_share", "microseconds_per_move")
-            found.setdefault(one["name"], []).append({**about, **{key: one[key] for key in shown if key in one}})
-    return found
+        conditions: dict[str, Any] = {key: figures[key] for key in ("options", "pairs") if key in figures}
+        for policy in figures["policies"]:
+            results = {key: policy[key] for key in ("rating", "win_share", "microseconds_per_move") if key in policy}
+            by_name.setdefault(policy["name"], []).append(conditions | results)
+    return by_name

@@ -85,8 +85,8 @@ class PlanCache:
     def planned(self, decisions: Decisions) -> tuple[Decisions, Int64s]:
         """Return the decisions in fresh arrays, and [n] the planned actions; NO_ACTION where there is none."""
         decisions = decisions.copy()
-        seen = zip(decisions.obs, decisions.mask)
-        return decisions, np.array([self.actions.get(key_of(*one), NO_ACTION) for one in seen], np.int64)
+        rows = zip(decisions.obs, decisions.mask)
+        return decisions, np.array([self.actions.get(key_of(*row), NO_ACTION) for row in rows], np.int64)
 
     def add(self, game: Game, states: NDArray[Any], macros: Macros) -> None:
         """Enter how macro-actions [n, L] go on; `states` [n] are played on."""

@@ -53,12 +53,12 @@ MODELS = Path(__file__).parent / "models"
 LONGEST = 4096  # characters; the longest path allowed
 SEARCHES = ("search:64", "search:1024", "search:64,moves=turn")  # examples for lists of opponents
 TIMED = "search:100ms"  # suggested for malformed times
-SEARCH = re.compile(r"search:\d")  # how one begins
+SEARCH = re.compile(r"search:\d")  # the beginning of its name
 BUDGET = re.compile(r"search:(?:([1-9]\d{0,6})|([1-9]\d{0,5})ms)")
-NAMES = ("prior", "rollout", "leaf")  # keys of a search whose values are names
+POLICY_KEYS = ("prior", "rollout", "leaf")  # keys of a search whose values are names
 NUMBERS = {"leaf_after": int, "leaf_playout": float, "arms": int}
-KEYS = ("moves", *NAMES, *NUMBERS)
-RUNS_FOLDER = "opponent"  # of a training run, that what it learned is in
+KEYS = ("moves", *POLICY_KEYS, *NUMBERS)
+RUNS_FOLDER = "opponent"  # the folder of a training run with its network
 PHASED = re.compile(r"(\w+)=([^+]+)\+(.+)")
 MOST_LOADED = 64  # opponents that `load_cached` keeps
 
@@ -96,7 +96,7 @@ def parse(text: str, game: Game, sampled: bool = True, load: Load = load_network
 
     Args:
         text: the name.
-        game: that it plays.
+        game: the game that it plays.
         sampled: as for `load_opponent`.
         load: called for the folder of a network.
 
@@ -119,8 +119,8 @@ def parse(text: str, game: Game, sampled: bool = True, load: Load = load_network
         inside, outside = (parse(part, game, sampled, load) for part in phased.groups()[1:])
         return PhasedPolicy(actions, inside, outside, phased[1])
     if ":" in short and not {"/", os.sep} & set(short):
-        own = _users_own(text, short, game).named(short)
-        return own if sampled else own.likeliest()
+        policy = _load_user_policy(text, short, game).named(short)
+        return policy if sampled else policy.likeliest()
     if short not in opponent_names(game):
         raise _unknown(text, [f"{game.name}/{name}" for name in opponent_names(game)])
     if short in game.presets:
@@ -131,10 +131,10 @@ def parse(text: str, game: Game, sampled: bool = True, load: Load = load_network
 
 
 def _network(text: str, folder: Path, game: Game | None, sampled: bool, load: Load = load_network) -> TrainedPolicy:
-    """Return the network in a folder, and note where it is from."""
+    """Load the network in a folder, and set its `origin`."""
     if not _is_folder(folder):
         known = [game] if game else GAMES.values()
-        raise _unknown(text, [f"{one.name}/{short}" for one in known for short in opponent_names(one)])
+        raise _unknown(text, [f"{owner.name}/{short}" for owner in known for short in opponent_names(owner)])
     stamps = _stamps(folder)  # before it is read
     network = load(folder, game, sampled).named(name_of_folder(folder.absolute()))
     network.origin = folder.absolute(), stamps
@@ -145,8 +145,8 @@ def _stamps(folder: Path) -> Stamps:
     """Return what changes when a file of a folder is written: its name, identity, size and time."""
     if not _is_folder(folder):
         return ()
-    found = ((file.name, file.stat()) for file in sorted(folder.iterdir()) if file.exists())  # no dangling links
-    return tuple((name, of.st_dev, of.st_ino, of.st_size, of.st_mtime_ns) for name, of in found)
+    stats = ((file.name, file.stat()) for file in sorted(folder.iterdir()) if file.exists())  # no dangling links
+    return tuple((name, stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns) for name, stat in stats)
 
 
 def _search(short: str, game: Game, load: Load) -> SearchPolicy:
@@ -170,7 +170,7 @@ def _search(short: str, game: Game, load: Load) -> SearchPolicy:
             settings[key] = NUMBERS.get(key, str)(value)
         except ValueError:
             raise ValueError(f"opponent {short!r:.80}: {key}: expected a number, got {value!r:.80}") from None
-    settings |= {key: parse(settings[key], game, False, load) for key in NAMES if key in settings}
+    settings |= {key: parse(settings[key], game, False, load) for key in POLICY_KEYS if key in settings}
     worlds, milliseconds = budget.groups()
     limit: dict[str, Any] = {"worlds": int(worlds)} if worlds else {"seconds": int(milliseconds) / 1000}
     return SearchPolicy(game, **limit, **settings)
@@ -181,13 +181,13 @@ def split_names(text: str) -> list[str]:
     return re.split(rf",(?!(?:{'|'.join(KEYS)})=)", text)
 
 
-def frames(phase: str, other: str, names: Sequence[str]) -> tuple[tuple[str, str], tuple[str, str]]:
-    """Return text to put before and after names so that they differ only in a phase, or only outside it.
+def phase_templates(phase: str, other: str, names: Sequence[str]) -> tuple[tuple[str, str], tuple[str, str]]:
+    """Return prefix and suffix for names that are to differ only in a phase, and for those that differ only outside it.
 
     Args:
-        phase: of a game.
+        phase: a phase of the game.
         other: the player of the other part, the same for all.
-        names: the names to be framed.
+        names: the names that differ.
 
     Raises:
         ValueError: a name already combines two players, so it can't be a part itself.
@@ -232,7 +232,7 @@ def load_opponent(name: str | Path, game: str | Game | None = None, sampled: boo
 
 
 def _load_named(text: str, game: Game | None, sampled: bool) -> Opponent:
-    """See `load_opponent`."""
+    """Return the opponent of a name: `load_opponent` after its checks."""
     if folder := folder_of(text):
         network = _network(text, folder, game, sampled)
         folder = folder.absolute()
@@ -245,7 +245,7 @@ def _load_named(text: str, game: Game | None, sampled: bool) -> Opponent:
     if game is None:
         if PHASED.fullmatch(text) or (":" in text and not SEARCH.match(text)):
             raise ValueError(f"opponent {text!r}: the game is missing: load_opponent({text!r}, game=…)")
-        raise _unknown(text, [f"{one.name}/{short}" for one in GAMES.values() for short in opponent_names(one)])
+        raise _unknown(text, [f"{known.name}/{short}" for known in GAMES.values() for short in opponent_names(known)])
     return Opponent(short, game, parse(text, game, sampled))
 
 
@@ -260,15 +260,15 @@ def load_cached(name: str, game: Game, sampled: bool = True) -> Opponent:
     """
     key = name, game, sampled, str(Path.cwd()) if {".", "/", os.sep} & set(name) else ""  # a path may be relative
     with _loading:
-        found = _loaded.pop(key, None)
-    if found is None or not all(map(_is_unchanged, found.policy.parts())):
-        found = load_opponent(name, game, sampled)
-    if all(map(_is_ours, found.policy.parts())):
+        opponent = _loaded.pop(key, None)
+    if opponent is None or not all(map(_is_unchanged, opponent.policy.parts())):
+        opponent = load_opponent(name, game, sampled)
+    if all(map(_is_ours, opponent.policy.parts())):
         with _loading:
-            _loaded[key] = found
+            _loaded[key] = opponent
             if len(_loaded) > MOST_LOADED:
                 del _loaded[next(iter(_loaded))]  # the one that was asked for longest ago
-    return found
+    return opponent
 
 
 def _is_ours(part: Policy) -> bool:
@@ -282,8 +282,8 @@ def _is_unchanged(part: Policy) -> bool:
     return origin is None or _stamps(origin[0]) == origin[1]
 
 
-def _users_own(text: str, short: str, game: Game) -> Policy:
-    """Return a policy of the user's. Raises ValueError."""
+def _load_user_policy(text: str, short: str, game: Game) -> Policy:
+    """Return the policy of a user's class or function. Raises ValueError."""
     module, _, class_name = short.partition(":")
     try:
         kind = getattr(importlib.import_module(module), class_name)
@@ -296,13 +296,13 @@ def _users_own(text: str, short: str, game: Game) -> Policy:
     if inspect.isfunction(kind) and _accepts(kind, 2) and not _accepts(kind, 1):
         return as_policy(kind, class_name)  # of decisions and rng
     try:
-        made = kind(game)
+        policy = kind(game)
     except (Exception, SystemExit) as error:
         raise ValueError(
             f"opponent {text!r:.80}: {class_name}({game.name}): {type(error).__name__}: {error}"
         ) from error
     try:
-        return as_policy(made, class_name)
+        return as_policy(policy, class_name)
     except ValueError:
         raise ValueError(f"opponent {text!r:.80}: needs the method act(decisions, rng)") from None
 
@@ -321,7 +321,7 @@ def _unknown(text: str, known: list[str]) -> ValueError:
     for name in known:  # the players of this short name in all games
         meant.setdefault(name.partition("/")[2], []).append(name)
     close = [text] if text in meant else difflib.get_close_matches(text[:200], meant, cutoff=0.5)
-    near = list(dict.fromkeys(name for one in close for name in meant[one]))
+    near = list(dict.fromkeys(name for match in close for name in meant[match]))
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(known)}"
     if _is_folder(Path(text)):
         return ValueError(f"unknown opponent {text!r:.200}; for the folder of that name write .{os.sep}{text}; {hint}")

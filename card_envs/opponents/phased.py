@@ -26,7 +26,7 @@ class PhasedPolicy(Policy):
         """Combine two policies.
 
         Args:
-            actions: of the phase (see `PHASES` in `card_envs.game.OptionalView`).
+            actions: the actions of the phase (see `PHASES` in `card_envs.game.OptionalView`).
             inside: the policy in the phase.
             outside: the policy everywhere else.
             phase: its name, for `name`.
@@ -68,9 +68,9 @@ class PhasedPolicy(Policy):
         parts: list[tuple[NDArray[np.intp], ActionValues | None]] = []
         for policy, rows in self._split(decisions):
             part = decisions.at(rows)
-            found = policy.evaluate(part, rng)
-            chosen[rows] = policy.probabilities(part).argmax(axis=1) if found is None else found.chosen
-            parts.append((rows, found))
+            values = policy.evaluate(part, rng)
+            chosen[rows] = policy.probabilities(part).argmax(axis=1) if values is None else values.chosen
+            parts.append((rows, values))
         return ActionValues.joined(chosen, decisions.mask.shape[1], parts)
 
     def act_and_evaluate(
@@ -80,8 +80,8 @@ class PhasedPolicy(Policy):
         actions = np.zeros(len(decisions), np.int64)
         parts: list[tuple[NDArray[np.intp], ActionValues | None]] = []
         for policy, rows in self._split(decisions):
-            actions[rows], found = policy.act_and_evaluate(decisions.at(rows), rng)
-            parts.append((rows, found))
+            actions[rows], values = policy.act_and_evaluate(decisions.at(rows), rng)
+            parts.append((rows, values))
         return actions, ActionValues.joined(actions, decisions.mask.shape[1], parts)
 
     def within(self, seconds: float, threads: int = 1) -> PhasedPolicy:

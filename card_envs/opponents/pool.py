@@ -34,11 +34,11 @@ class MemberFigures:
     """Results of the learner against a member of a pool.
 
     Attributes:
-        name: of the member.
+        name: the member's name.
         episodes: number reported.
-        win_share: of the learner, in (0, 1). Recent episodes count more (each 0.99 times the next one), and one draw is
+        win_share: the learner's, in (0, 1). Recent episodes count more (each 0.99 times the next one), and one draw is
             added, so that a member without results has 0.5.
-        rating: of the member, on the scale of `OpponentPool.rating`.
+        rating: the member's, on the scale of `OpponentPool.rating`.
         chance: probability of being drawn next.
     """
 
@@ -76,7 +76,7 @@ class OpponentPool:
     Attributes:
         game: the game.
         size: most snapshots that are kept.
-        rating: of the learner, 1000 at first.
+        rating: the learner's, 1000 at first.
     """
 
     def __init__(
@@ -91,15 +91,15 @@ class OpponentPool:
         """Create a pool without snapshots.
 
         Args:
-            game: or its name.
+            game: a game or its name.
             rivals: names for `load_opponent` or policies, in the pool for good; policies are not copied.
             size: most snapshots to keep; 1: the latest.
             draw_by: how members are drawn. "uniform": all alike. "recent": uniformly from the rivals and the newer half
                 of the snapshots (Bansal et al. 2018, "Emergent complexity via multi-agent competition"). By the
                 learner's win share p (prioritized fictitious self-play, Vinyals et al. 2019): "hard": in proportion to
                 (1 - p) ** power; "close": in proportion to p * (1 - p).
-            power: for "hard".
-            seed: of the draws.
+            power: exponent of "hard".
+            seed: seed of the draws.
 
         Raises:
             ValueError: an argument that does not fit, an unknown rival, or two of the same name.
@@ -139,7 +139,7 @@ class OpponentPool:
         Args:
             snapshot: a policy or what `TorchPolicy` takes, such as a torch module or a model of sb3-contrib's
                 MaskablePPO, which are copied (torch modules in `eval()` mode); or a name for `load_opponent`.
-            name: of the member; default: `snapshot-1`, `snapshot-2`, ...
+            name: the member's name; default: `snapshot-1`, `snapshot-2`, ...
 
         Returns:
             Its name.
@@ -156,9 +156,9 @@ class OpponentPool:
         self._num_added += 1
         self._snapshots.append((self._num_added, member))
         if len(self._snapshots) > self.size:
-            between = range(1, len(self._snapshots) - 1)  # the first and the latest stay
-            dropped = min(between, key=lambda i: _power_of_two(self._snapshots[i][0] - 1)) if self.size > 1 else 0
-            del self._snapshots[dropped]
+            # The first and the latest stay; dropped is the number that the smallest power of two divides.
+            between = {i: self._snapshots[i][0] - 1 for i in range(1, len(self._snapshots) - 1)}
+            del self._snapshots[min(between, key=lambda i: between[i] & -between[i]) if self.size > 1 else 0]
         return member.name
 
     def _member(self, policy: Policy, name: str | None = None) -> Opponent:
@@ -214,14 +214,9 @@ class OpponentPool:
 
     def figures(self) -> list[MemberFigures]:
         """Return the results against each of `members`."""
-        found = []
+        members = []
         for member, chance in zip(self.members, self.chances().tolist()):
             results = self._results[member.name]
             figures = MemberFigures(member.name, results.episodes, results.win_share, results.rating, chance)
-            found.append(figures)
-        return found
-
-
-def _power_of_two(number: int) -> int:
-    """Return the largest power of two that divides a number above 0."""
-    return number & -number
+            members.append(figures)
+        return members

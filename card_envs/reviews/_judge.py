@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from card_envs.compiling import specialize
 from card_envs.engine.buffers import check_int
-from card_envs.game import Int64s, UInt64s
+from card_envs.game import GREEDY, Int64s, UInt64s
 from card_envs.opponents.macros import MAX_LENGTH, NO_ACTION, Macro
-from card_envs.opponents.networks.afterstates import PLAYER
 from card_envs.opponents.phased import PhasedPolicy
 from card_envs.opponents.policy import Decisions, Opponent, decision_of, decisions_at
 from card_envs.opponents.search import SearchPolicy
@@ -197,4 +196,4 @@ class MoveJudge:
         return line
 
     def _loop(self, loop: Any) -> Any:
-        return specialize(loop, self.opponent.game, PLAYER)
+        return specialize(loop, self.opponent.game, GREEDY)

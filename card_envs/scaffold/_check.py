@@ -23,7 +23,7 @@ from card_envs.scaffold._checks.trial import try_import
 
 
 class Report(NamedTuple):
-    """What `check` found.
+    """The result of `check`.
 
     Attributes:
         findings: the faults of the first stage that has any.
@@ -40,8 +40,8 @@ def check(name: str, show: Callable[[str], None] = lambda doing: None) -> Report
     """Check the declarations of a game, then run the tests of all games on it.
 
     Args:
-        name: of a registered game, or of a package with `GAME`, such as `its.package`.
-        show: is called with what is done next.
+        name: a registered game, or a package with `GAME`, such as `its.package`.
+        show: called with the title of each group of tests.
 
     Raises:
         ValueError: there is neither.

@@ -12,7 +12,6 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -84,7 +83,7 @@ After `pip install --editable .`, `python -m card_envs` (`games`, `play`, `compa
 The tests of every game, in a checkout of card_envs: `pytest {shared} --game {name}`.
 """
 
-SHARED_TESTS = " ".join(f"tests/test_{name}.py" for name in SHARED)
+SHARED_TESTS = " ".join(SHARED)
 
 
 class NewGame(NamedTuple):
@@ -107,7 +106,7 @@ class NewGame(NamedTuple):
                 continue
             inside = part.parts[0] == "tests"
             package, rest = (self.tests, part.relative_to("tests")) if inside else (self.package, part)
-            text = self.renamed(path.read_text(encoding="utf-8"))
+            text = self.rename(path.read_text(encoding="utf-8"))
             files[self.folder_of(package) / rest] = self.with_sorted_imports(text) if path.suffix == ".py" else text
         for place, text in self.places().items():
             files[place] = text.format(name=self.name, title=self.title, shared=SHARED_TESTS, train=self.train)
@@ -131,8 +130,8 @@ class NewGame(NamedTuple):
             return f"training.train --config configs/{self.name}.toml --processes 0"
         return f"card_envs train --config {self.name}.toml --processes 0"
 
-    def renamed(self, text: str) -> str:
-        """Return a text of the template with the names of this game."""
+    def rename(self, text: str) -> str:
+        """Replace the names of the template in a text by those of this game."""
         text = GOLDEN.sub(NO_GOLDEN, text)
         old, new = rule_prefix(TEMPLATE.title), rule_prefix(self.title)
         names = {
@@ -147,7 +146,7 @@ class NewGame(NamedTuple):
 
     def with_sorted_imports(self, text: str) -> str:
         """Return a file's text with sorted imports: packages of one project may belong to two now."""
-        own = {"card_envs", "tests"} if self.in_checkout else {self.name}
+        first_party = {"card_envs", "tests"} if self.in_checkout else {self.name}
         nodes = [node for node in ast.parse(text).body if isinstance(node, (ast.Import, ast.ImportFrom))]
         nodes = [node for node in nodes if not (isinstance(node, ast.ImportFrom) and node.module == "__future__")]
         if not nodes:
@@ -159,7 +158,7 @@ class NewGame(NamedTuple):
             is_from = isinstance(node, ast.ImportFrom)
             module = node.module or "" if isinstance(node, ast.ImportFrom) else node.names[0].name
             top = module.split(".")[0]
-            section = 2 if top in own else 0 if top in sys.stdlib_module_names else 1
+            section = 2 if top in first_party else 0 if top in sys.stdlib_module_names else 1
             sections[section].append((is_from, module, "".join(lines[node.lineno - 1 : node.end_lineno])))
         blocks = ("".join(statement for *_, statement in sorted(part)) for part in sections if part)
         return "".join(lines[:first]) + "\n".join(blocks) + "".join(lines[last:])
@@ -200,14 +199,10 @@ def new_game(game: NewGame) -> list[Path]:
         OSError: something can't be written. In both cases nothing is written.
     """
     files = game.files()
-    changed = (
-        {REGISTRY: register_game((game.root / REGISTRY).read_text(encoding="utf-8"), game.name)}
-        if game.in_checkout
-        else {}
-    )
-    places = [game.folder_of(game.package), game.folder_of(game.tests), *game.places()]
-    if not game.in_checkout:
-        places = [Path(game.name)]
+    changed, places = {}, [Path(game.name)]
+    if game.in_checkout:
+        changed[REGISTRY] = register_game((game.root / REGISTRY).read_text(encoding="utf-8"), game.name)
+        places = [game.folder_of(game.package), game.folder_of(game.tests), *game.places()]
     for place in places:
         if (game.root / place).exists():
             raise FileExistsError(f"{game.root / place} exists already")
@@ -258,12 +253,9 @@ def register_game(text: str, name: str) -> str:
     listed = "".join(f"{entries[0][1]}{game}.GAME,\n" for game in names)
     text = text[: entries[0].start()] + listed + text[entries[-1].end() :]
     lines = text.splitlines(keepends=True)
-    lines[imports[0].lineno - 1 : imports[0].end_lineno] = [import_of(sorted([*_imported(imports[0]), name]))]
+    imported = sorted([*(alias.name for alias in imports[0].names), name])
+    lines[imports[0].lineno - 1 : imports[0].end_lineno] = [import_of(imported)]
     return "".join(lines)
-
-
-def _imported(node: ast.ImportFrom) -> Iterator[str]:
-    return (alias.name for alias in node.names)
 
 
 def import_of(names: list[str]) -> str:

@@ -63,7 +63,7 @@ class RefereeModule(Protocol[R]):
             referee: one that needs a deal.
             dealt: the deal on the table as a custom deal of the rules page, complete and with one pack.
             given: the custom deal that it was made from; empty if the table dealt itself.
-            seat: to move at the table, for games in which chance decides it independently of the pack.
+            seat: the seat to move at the table, for games in which chance decides it independently of the pack.
         """
 
     def trivial(self, referee: R) -> str:
@@ -125,7 +125,7 @@ def home_of_tests(game: Game) -> str:
 
 
 def facts_of(game: Game) -> Facts[Any]:
-    """Return the facts of a game: what its tests say of it."""
+    """Return the module of a game's facts."""
     facts: Facts[Any] = import_module(f"{home_of_tests(game)}.facts")
     return facts
 
@@ -137,7 +137,7 @@ def referee_of(game: Game) -> RefereeModule[Any]:
 
 
 def _agree(what: str, rules: object, referee: object) -> None:
-    """Assert that the rules and the referee say the same of something."""
+    """Assert that the rules and the referee agree."""
     assert rules == referee, f"{what}: {rules!r:.500} by the rules, {referee!r:.500} by the referee"
 
 
@@ -170,15 +170,15 @@ class RefereedEpisode:
         """Deal at the table and with the referee."""
         view, table = self.game.view, self.table
         assert table.needs_deal
-        given = self.facts.rig(self.rng, self.referee, self.style) if self.rigged else {}
-        if given:
-            table.set_deal(view.parse_deal(table.state, given)[0])
+        custom_deal = self.facts.rig(self.rng, self.referee, self.style) if self.rigged else {}
+        if custom_deal:
+            table.set_deal(view.parse_deal(table.state, custom_deal)[0])
         else:
             table.deal()
         assert not table.needs_deal
         self.num_deals += 1
         dealt = view.deal_text([view.dealt_pack(table.state)])
-        self.rules.deal_from(self.referee, dealt, given, table.seat)
+        self.rules.deal_from(self.referee, dealt, custom_deal, table.seat)
 
     def compare(self) -> dict[str, int]:
         """Compare everything at this point; return the legal moves with their actions."""
@@ -197,8 +197,8 @@ class RefereedEpisode:
         actions = np.flatnonzero(table.legal()).tolist()
         texts = [self.game.view.move_text(table.state, action) for action in actions]
         moves = referee.legal()
-        for whose, found in (("move_text", texts), ("the referee's legal moves", moves)):
-            assert len(set(found)) == len(found), f"{whose}: the same text twice: {' '.join(sorted(found))}"
+        for source, listed in (("move_text", texts), ("the referee's legal moves", moves)):
+            assert len(set(listed)) == len(listed), f"{source}: the same text twice: {' '.join(sorted(listed))}"
         _agree("legal moves", sorted(texts), sorted(moves))
         legal = dict(zip(texts, actions))
         vars(referee)["legal"] = lambda: moves  # cached until the next move: it takes most of the time

@@ -17,7 +17,7 @@ TENSORS = Backend(CPU, HostTables, True, GumbelSampler, HostRecorder)  # as on a
 
 def check_high_card(run: Run) -> None:
     """The tiny game is learned: better than its scripted player, which takes 0.32 points from random play."""
-    policy = run.algorithm.stored()
+    policy = run.algorithm.stored_policy()
     policy.sampled = False
     against = {
         rival: play_pairs(HIGH_CARD, policy, load_opponent(rival, HIGH_CARD), 2000).margin_per_episode

@@ -19,7 +19,7 @@ from tests.conftest import positions, some
 from tests.test_gpu import simulated
 from training.algorithms import Diverged
 from training.algorithms.advantages import SHARPNESS, Advantages
-from training.algorithms.labels import Finisher, MoveLabels, finish_by_greedy, phases_of, spreads
+from training.algorithms.labels import Finisher, MoveLabels, finish_by_greedy, phase_deviations, phases_of
 from training.algorithms.playouts import LearnerPlayouts
 from training.config import Config
 from training.moves import HostMoves
@@ -164,8 +164,8 @@ def test_spreads_are_those_of_the_best_alternative() -> None:
     found = torch.tensor([[0, 2, -9], [0, 4, 1], [5, 0, -9], [0, 0, 0]], dtype=torch.float32)
     baseline, mask = torch.tensor([0, 0, 1, 2]), torch.tensor([[1, 1, 0], [1, 1, 1], [1, 1, 1], [0, 0, 1]])
     # The best alternatives: 2 and 4 where the baseline is of the first phase, 5 of the second; the last has none.
-    np.testing.assert_array_equal(spreads(found, baseline, mask, torch.tensor([0, 1, 1])), [1.0, 1.0])
-    np.testing.assert_allclose(spreads(found, baseline, mask, torch.tensor([0, 0, 0])), [np.std([2, 4, 5])])
+    np.testing.assert_array_equal(phase_deviations(found, baseline, mask, torch.tensor([0, 1, 1])), [1.0, 1.0])
+    np.testing.assert_allclose(phase_deviations(found, baseline, mask, torch.tensor([0, 0, 0])), [np.std([2, 4, 5])])
 
 
 def config(**more: Any) -> Config:
@@ -244,12 +244,12 @@ def test_a_margin_is_chosen_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("training.algorithms.advantages.MARGIN_PAIRS", 20)
     margins = [0.0, 0.1, 1000.0]
     learner = Advantages(config(decisions=1, sampled=False, margins=margins, **MOVES[0]), Ranks())
-    before = learner.stored().weights["own"]
+    before = learner.stored_policy().weights["own"]
     facts = learner.finish()
     assert list(facts["margins"]) == margins and facts["margins"][1000.0] == 0  # it is greedy itself
     assert facts["margin"] == learner.margin == max(margins, key=lambda margin: facts["margins"][margin])
     learner.margin = 0.5
-    np.testing.assert_allclose(learner.stored().weights["own"], before + SHARPNESS * 0.5)
+    np.testing.assert_allclose(learner.stored_policy().weights["own"], before + SHARPNESS * 0.5)
     assert Advantages(config(**MOVES[0]), Ranks()).finish() == {}
 
 

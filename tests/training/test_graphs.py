@@ -60,7 +60,7 @@ def test_a_replayed_run_is_the_run(game: Game, kind: str, monkeypatch: pytest.Mo
     graphs, others = (one.algorithm.rollout.graphs for one in (run, expected) if isinstance(one.algorithm, SelfPlay))
     assert isinstance(graphs, TapedGraphs) and isinstance(others, NoGraphs)
     assert len(graphs._replays) > (1 if kind == "ppo" else 0)  # not where moves are labelled: their number varies
-    mine, theirs = ({**one.algorithm.memory()[0], **one.algorithm.own_memory()[0]} for one in (run, expected))
+    mine, theirs = ({**one.algorithm.memory()[0], **one.algorithm.rank_memory()[0]} for one in (run, expected))
     assert set(mine) == set(theirs) and "pool1/first_weight" in mine
     for name, array in mine.items():
         np.testing.assert_array_equal(array, theirs[name], err_msg=name)
@@ -106,6 +106,6 @@ def test_a_gpu_replays_what_it_does() -> None:
         run = Run(Config(**{**SETTINGS, **KINDS["ppo"], "device": "cuda", "graphs": graphs, "decisions": 10**6}))
         for _ in range(WARM_UPS + 3):
             run.iterate()
-        weights.append(run.algorithm.stored().weights)
+        weights.append(run.algorithm.stored_policy().weights)
     for name, weight in weights[0].items():
         np.testing.assert_allclose(weight, weights[1][name], rtol=1e-2, atol=1e-3, err_msg=name)

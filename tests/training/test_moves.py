@@ -15,11 +15,11 @@ from card_envs.game import Game, bounds
 from card_envs.opponents.networks.afterstates import NUM_AHEAD, Afterstates, afterstates, move_scale
 from card_envs.opponents.policy import decisions_at
 from tests.conftest import positions, some
-from tests.test_afterstates import decision_of, dense
+from tests.opponents.networks.test_afterstates import decision_of, dense
 from tests.test_gpu import simulated
 from training import after, ahead
 from training.ahead import ahead_columns, wide_entries
-from training.moves import DeviceRecorder, HostMoves, KeptMoves, MoveReading, Moves, Selection
+from training.moves import DeviceRecorder, HostMoves, MoveReading, Moves, Selection, StoredMoves
 from training.networks import AfterstateActor, Inputs, Observations
 
 READINGS = (MoveReading(False, True), MoveReading(False, False), MoveReading(True, True))
@@ -54,16 +54,16 @@ def written(
     chosen = torch.tensor([*range(len(states) - 1), 0], device=tables.device)
     found = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(after, "AT_ONCE", at_once)
-        patch.setattr(after, "AGREED_AT_ONCE", max(1, at_once // 2))
-        patch.setattr(ahead, "FOLLOWED_AT_ONCE", at_once)
-        patch.setattr(ahead, "ROWS_AT_ONCE", at_once)
+        patch.setattr(after, "ROWS_PER_LAUNCH", at_once)
+        patch.setattr(after, "AGREED_PER_LAUNCH", max(1, at_once // 2))
+        patch.setattr(ahead, "MOVES_PER_LAUNCH", at_once)
+        patch.setattr(ahead, "ROWS_PER_LAUNCH", at_once)
         for most_kept in (None, 0) if reading.lookahead else (None,):
             recorder = DeviceRecorder(game, reading, 1, tables, most_kept)
             recorder.step(torch.ones_like(tables.done), baseline, tables.mask)
             source = recorder.all(baseline[None], tables.mask[None])
-            assert isinstance(source, KeptMoves) == (reading.lookahead and most_kept is None)
-            found.append({"shown": source.shown(), **source.of(chosen)._asdict()})
+            assert isinstance(source, StoredMoves) == (reading.lookahead and most_kept is None)
+            found.append({"shown": source.action_mask(), **source.of(chosen)._asdict()})
     for name, tensor in found[-1].items():
         assert torch.equal(tensor, found[0][name])
     return {name: tensor.cpu().numpy() for name, tensor in found[0].items()}
@@ -78,7 +78,7 @@ def assert_the_cpus(found: Any, game: Game, states: NDArray[Any], reading: MoveR
     np.testing.assert_array_equal(found["decision"], decision_of(expected))
     np.testing.assert_array_equal(found["action"], expected.action)
     np.testing.assert_array_equal(found["is_baseline"], expected.action == shown[chosen][decision_of(expected)])
-    np.testing.assert_array_equal(found["shown"][chosen], expected.shown(game.rules.NUM_ACTIONS))
+    np.testing.assert_array_equal(found["shown"][chosen], expected.action_mask(game.rules.NUM_ACTIONS))
     # What is seen after the move, of which what is seen before is taken away.
     before = decided.obs[chosen][found["decision"]]
     rows = changes_of(found["changes"], before, game, reading.lookahead)
@@ -96,7 +96,7 @@ class GivenMoves:
     def of(self, rows: Selection) -> Moves:
         return self.found
 
-    def shown(self) -> torch.Tensor:
+    def action_mask(self) -> torch.Tensor:
         raise NotImplementedError
 
 

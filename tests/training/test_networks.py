@@ -19,7 +19,7 @@ from tests.conftest import positions, some
 from training.moves import HostMoves
 from training.networks import (
     DENSE,
-    PART,
+    ROWS_PER_EVALUATION,
     AfterstateActor,
     Inputs,
     Network,
@@ -81,7 +81,7 @@ def test_rows_that_are_not_there_are_refused(row: int) -> None:
 
 @pytest.mark.parametrize("hidden", [[16], [32, 24], [8, 8, 8]])
 def test_network_plays_as_the_shipped_player_does(hidden: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(PART, "cpu", 10)
+    monkeypatch.setitem(ROWS_PER_EVALUATION, "cpu", 10)
     rules = GAME.rules
     network = Network(GAME.input_fields, hidden, rules.NUM_ACTIONS, 1.0)
     with torch.no_grad():

@@ -20,7 +20,7 @@ from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import positions, some
 from training.algorithms.ppo import PPO
 from training.config import Config
-from training.networks import OwnNetwork
+from training.networks import UserNetwork
 from training.run import Run
 from training.train import app
 
@@ -68,7 +68,7 @@ def test_it_is_trained_saved_and_loaded(tmp_path: Path) -> None:
     run.save(tmp_path / "opponent")
     assert load_card(tmp_path / "opponent").architecture == "onnx"
     decisions = decisions_at(TINY, some(positions(TINY), 100))
-    assert isinstance(run.algorithm.actor, OwnNetwork)
+    assert isinstance(run.algorithm.actor, UserNetwork)
     expected = TorchPolicy(run.algorithm.actor.module).probabilities(decisions)
     np.testing.assert_allclose(load_opponent(tmp_path / "opponent").probabilities(decisions), expected, atol=1e-5)
 

@@ -277,7 +277,7 @@ def test_the_simulator_learns_as_the_cpu_and_resumes_exactly(
     run = Run(Config(**settings))
     run.iterate()
     run.iterate()
-    expected = {**run.algorithm.memory()[0], **run.algorithm.own_memory()[0]}
+    expected = {**run.algorithm.memory()[0], **run.algorithm.rank_memory()[0]}
     with np.load(tmp_path / "memory.npz") as found:
         assert set(found) == set(expected) and "pool0/first_weight" in expected
         for name, array in expected.items():

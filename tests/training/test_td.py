@@ -25,7 +25,7 @@ from training.run import Run
 from training.train import app
 
 PLANNING = [game for game in games_under_test() if game.planner is not None]
-# To compile; the others, whose planners `tests/test_ntuples.py` tests, learn by the same loop.
+# To compile; the others, whose planners `tests/opponents/networks/test_ntuples.py` tests, learn by the same loop.
 SOONEST = (PLANNING or [game for game in GAMES.values() if game.planner is not None])[-1]
 each_planner = pytest.mark.parametrize(
     "game", [pytest.param(game, id=game.name, marks=[] if game == SOONEST else pytest.mark.slow) for game in PLANNING]

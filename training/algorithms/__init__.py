@@ -49,20 +49,20 @@ class Algorithm(Protocol):
         """Return what all processes have in common and resume from."""
         ...
 
-    def own_memory(self) -> Memory:
+    def rank_memory(self) -> Memory:
         """Return what only this process resumes from; default: nothing."""
         return {}, {}
 
-    def restore(self, memory: Memory, own: Memory | None) -> None:
-        """Go on exactly from these; without `own`, with new deals. Raises ValueError where they do not fit."""
+    def restore(self, memory: Memory, rank_memory: Memory | None) -> None:
+        """Go on exactly from these; without `rank_memory`, with new deals. Raises ValueError if they do not fit."""
         ...
 
     def policy(self) -> Policy:
         """Return the player that it has learned so far, to measure it."""
         ...
 
-    def stored(self) -> TrainedPolicy:
-        """Return the same as an opponent's folder holds it."""
+    def stored_policy(self) -> TrainedPolicy:
+        """Return that player as an opponent's folder stores it."""
         ...
 
     def finish(self) -> dict[str, Any]:

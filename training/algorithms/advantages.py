@@ -14,6 +14,7 @@ import torch
 from torch.special import entr
 
 from card_envs.compare.pairs import play_pairs
+from card_envs.game import GREEDY
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.networks.policies import ILLEGAL, TrainedPolicy
@@ -23,7 +24,7 @@ from ..config import Config
 from ..networks import initial_networks
 from ..ranks import Ranks
 from ..rollout import Backend, backend_of
-from .labels import BASELINE, MoveLabels, finish_by_greedy, phases_of, spreads
+from .labels import MoveLabels, finish_by_greedy, phase_deviations, phases_of
 from .playouts import LearnerPlayouts
 from .self_play import SelfPlay, Stopwatch
 
@@ -75,7 +76,7 @@ class Advantages(SelfPlay):
         rows = rollout.learned.flatten().nonzero()[:, 0]
         mask, baselines = rollout.mask.flatten(0, 1), rollout.baseline.flatten()
         advantages = rollout.labels.flatten(0, 1)
-        self._put_into_spreads(advantages, mask, baselines, rows)
+        self._scale_by_spread(advantages, mask, baselines, rows)
         actions, learning_rate = rollout.actions.flatten(), self.set_learning_rate(progress)
 
         def loss_of(chosen: torch.Tensor) -> torch.Tensor:
@@ -96,19 +97,19 @@ class Advantages(SelfPlay):
         arrays = {"seen": inputs.seen.unpadded, "mask": mask, "baseline": baselines, "advantages": advantages}
         return {**self.descend(loss_of, rows, None, **arrays), "learning_rate": learning_rate}
 
-    def _put_into_spreads(
+    def _scale_by_spread(
         self, points: torch.Tensor, mask: torch.Tensor, baselines: torch.Tensor, rows: torch.Tensor
     ) -> None:
         """Divide advantages [N, A] by the spread of the best alternative's in each phase, and clip them."""
         chosen = points.index_select(0, rows), baselines[rows], mask.index_select(0, rows)
-        spread = torch.from_numpy(spreads(*chosen, self.phases)).to(points.device)
+        spread = torch.from_numpy(phase_deviations(*chosen, self.phases)).to(points.device)
         points.div_(spread[self.phases[baselines]][:, None]).clamp_(-MOST_SPREADS, MOST_SPREADS)
 
     def policy(self) -> Policy:
-        return self.stored() if self.margin else super().policy()
+        return self.stored_policy() if self.margin else super().policy()
 
-    def stored(self) -> TrainedPolicy:
-        policy = super().stored()
+    def stored_policy(self) -> TrainedPolicy:
+        policy = super().stored_policy()
         if not self.margin:
             return policy
         bonus = np.asarray(policy.weights["own"], np.float32) + np.float32(SHARPNESS * self.margin)
@@ -119,7 +120,7 @@ class Advantages(SelfPlay):
         margins = {}
         for margin in self.config.margins:
             self.margin = margin
-            greedy = load_opponent(BASELINE, self.game)
+            greedy = load_opponent(GREEDY, self.game)
             result = play_pairs(self.game, self.policy(), greedy, MARGIN_PAIRS, MARGIN_SEED)
             margins[margin] = result.margin_per_episode.mean
         self.margin = max(margins, key=lambda margin: margins[margin], default=0.0)

@@ -13,20 +13,20 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from card_envs.engine.rng import derive, table_keys
-from card_envs.game import SCRATCH_STATES, Game, Int64s, UInt64s, play, score_margin
+from card_envs.engine.dealing import copy_state
+from card_envs.engine.rng import derive_each, table_keys
+from card_envs.game import GREEDY, SCRATCH_STATES, Game, Int64s, UInt64s, play, score_margin
 from card_envs.opponents.search._decide import draw_likely_world
 from card_envs.opponents.search._parts import finish_deal
 
-from ..tables import TensorTables, copy_words
+from ..tables import TensorTables
 
-BASELINE = "greedy"
-PAIRS_AT_ONCE = 1 << 17  # on a GPU, each with a State of its own
-DRAWS_AT_ONCE = 1 << 12  # likewise, each with SCRATCH_STATES of them
+PAIRS_PER_LAUNCH = 1 << 17  # on a GPU, each with a State of its own
+DRAWS_PER_LAUNCH = 1 << 12  # likewise, each with SCRATCH_STATES of them
 
 
 class Finisher(Protocol):
-    """Finishes deals."""
+    """A function that plays deals to their ends."""
 
     def __call__(
         self, tables: TensorTables, states: torch.Tensor, pairs: torch.Tensor, rng: np.random.Generator
@@ -34,10 +34,10 @@ class Finisher(Protocol):
         """Play moves and finish the deals.
 
         Args:
-            tables: run the loops.
-            states: [B, itemsize] uint8, States; they are not changed.
+            tables: tables that run the loops.
+            states: [B, itemsize] uint8, States; not modified.
             pairs: [R, 2] int64, a table and a legal move of it.
-            rng: for draws.
+            rng: source of draws.
 
         Returns:
             [R] float64, the margins at the end, for the seats that moved.
@@ -46,35 +46,33 @@ class Finisher(Protocol):
 
 
 def try_pairs(
-    first: int, last: int, states: NDArray[Any], words: Int64s, pairs: Int64s, played: NDArray[Any],
-    played_words: Int64s, results: NDArray[np.float64],
-) -> None:  # fmt: skip
+    first: int, last: int, states: NDArray[Any], pairs: Int64s, played: NDArray[Any], results: NDArray[np.float64]
+) -> None:
     """Play moves of pairs [R, 2] and let the scripted player finish the deals; write the margins into `results` [R].
 
-    Row r works in `played` [K] at r % K. `words` and `played_words` are the same memory as the States.
+    Row r works in `played` [K] at r % K.
     """
     for r in range(first, last):
         k, i = r % played.shape[0], pairs[r, 0]
-        copy_words(words[i], played_words[k])
+        copy_state(states, i, played, k)
         play(played[k], pairs[r, 1])
         finish_deal(played[k])
         results[r] = score_margin(played[k], states[i].seat)
 
 
-def draw_worlds(
-    first: int, last: int, states: NDArray[Any], tables: Int64s, keys: UInt64s, world: int, streams: UInt64s,
-    scratch: NDArray[Any], worlds: NDArray[Any],
+def draw_table_worlds(
+    first: int, last: int, states: NDArray[Any], tables: Int64s, streams: UInt64s, scratch: NDArray[Any],
+    worlds: NDArray[Any],
 ) -> None:  # fmt: skip
-    """Draw a world for each of the tables [R], at its place in `worlds` [B], from the stream of its key [B].
+    """Draw a world for each of the tables [R], at its place in `worlds` [B], from its stream [B].
 
-    Row r works in `streams` [K] and `scratch` [K * SCRATCH_STATES] at r % K.
+    Row r works in `scratch` [K * SCRATCH_STATES] at r % K.
     """
     for r in range(first, last):
-        k, i = r % streams.shape[0], tables[r]
-        start = k * SCRATCH_STATES
-        streams[k] = derive(keys[i], world)
-        draw_likely_world(states[i], 0, streams[k : k + 1], scratch[start : start + SCRATCH_STATES])
-        worlds[i] = scratch[start]
+        i = tables[r]
+        start = r * SCRATCH_STATES % scratch.shape[0]
+        draw_likely_world(states[i], 0, streams[i : i + 1], scratch[start : start + SCRATCH_STATES])
+        copy_state(scratch, start, worlds, i)
 
 
 def finish_by_greedy(
@@ -82,11 +80,10 @@ def finish_by_greedy(
 ) -> torch.Tensor:
     """Let `greedy` finish the deals: see `Finisher`."""
     results = torch.zeros(len(pairs), dtype=torch.float64, device=pairs.device)
-    parts, number = tables.parts(pairs, PAIRS_AT_ONCE)
+    parts, number = tables.parts(pairs, PAIRS_PER_LAUNCH)
     played = states.new_zeros((number, states.shape[1]))
-    for part, into in zip(parts, tables.parts(results, PAIRS_AT_ONCE)[0]):
-        words = states.view(torch.int64), played.view(torch.int64)
-        tables.run(try_pairs, len(part), states, words[0], part, played, words[1], into, bot=BASELINE)
+    for part, into in zip(parts, tables.parts(results, PAIRS_PER_LAUNCH)[0]):
+        tables.run(try_pairs, len(part), states, part, played, into, bot=GREEDY)
     return results
 
 
@@ -94,11 +91,11 @@ class MoveLabels:
     """Labels moves with their advantages over the baseline actions."""
 
     def __init__(self, game: Game, worlds: int = 1, finish: Finisher = finish_by_greedy) -> None:
-        """Prepare to label.
+        """Choose how moves are tried.
 
         Args:
-            game: what is played.
-            worlds: in which moves are tried, the deal itself among them; the mean counts.
+            game: the game.
+            worlds: number in which moves are tried, the deal itself among them; labels are means.
             finish: plays the deals to their ends.
         """
         self.game = game
@@ -111,34 +108,33 @@ class MoveLabels:
         """Return [B, A] float32, points that each move brings the mover's side beyond what the baseline does; else 0.
 
         Args:
-            tables: B of them; they are not changed.
+            tables: B tables, not modified.
             baseline: [B] int64, the moves of `greedy`.
             moves: [B, A] int8, the legal moves to try.
-            rng: for draws.
+            rng: source of draws.
         """
         seed = int(rng.integers(1 << 62)) if self.worlds > 1 else 0
-        own = baseline[:, None]
-        tried = moves.scatter(1, own, 0)
-        pairs = tried.scatter(1, own, tried.amax(dim=1, keepdim=True)).nonzero().contiguous()  # baselines as well
+        baselines = baseline[:, None]
+        tried = moves.scatter(1, baselines, 0)
+        pairs = tried.scatter(1, baselines, tried.amax(dim=1, keepdim=True)).nonzero().contiguous()  # baselines as well
         table, action = pairs.unbind(1)
         sums = torch.zeros(moves.shape, dtype=torch.float64, device=moves.device)
         for world in range(self.worlds):
-            states = self._drawn(tables, tried.any(dim=1).nonzero()[:, 0], world, seed) if world else tables.state_bytes
+            states = self._draw(tables, tried.any(dim=1).nonzero()[:, 0], world, seed) if world else tables.state_bytes
             results = torch.zeros_like(sums)
             results[table, action] = self.finish(tables, states, pairs, rng)
-            sums += results - results.gather(1, own)
+            sums += results - results.gather(1, baselines)
         return (sums / self.worlds).float().masked_fill_(tried == 0, 0)
 
-    def _drawn(self, tables: TensorTables, numbers: torch.Tensor, world: int, seed: int) -> torch.Tensor:
+    def _draw(self, tables: TensorTables, numbers: torch.Tensor, world: int, seed: int) -> torch.Tensor:
         """Return [B, itemsize] States, a drawn world at each of the tables of these numbers."""
         states, size = tables.state_bytes, tables.state_bytes.shape[1]
-        keys = torch.from_numpy(table_keys(seed, np.arange(len(states)))).to(states.device)
+        streams = torch.from_numpy(derive_each(table_keys(seed, np.arange(len(states))), world)).to(states.device)
         worlds = torch.zeros_like(states)
-        parts, number = tables.parts(numbers.contiguous(), DRAWS_AT_ONCE)
-        streams = torch.zeros(number, dtype=torch.uint64, device=states.device)
+        parts, number = tables.parts(numbers.contiguous(), DRAWS_PER_LAUNCH)
         scratch = states.new_zeros((number * SCRATCH_STATES, size))
         for part in parts:
-            tables.run(draw_worlds, len(part), states, part, keys, world, streams, scratch, worlds)
+            tables.run(draw_table_worlds, len(part), states, part, streams, scratch, worlds)
         return worlds
 
 
@@ -150,7 +146,7 @@ def phases_of(game: Game) -> Int64s:
     return numbers
 
 
-def spreads(
+def phase_deviations(
     advantages: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor, phases: torch.Tensor
 ) -> NDArray[np.float32]:
     """Return [K] the standard deviation of the best alternative's advantage in each phase; 1 where there is none.
@@ -164,5 +160,5 @@ def spreads(
     alternatives = (mask != 0).scatter(1, baseline[:, None], False)
     best = advantages.masked_fill(~alternatives, -torch.inf).amax(dim=1).cpu().numpy()
     phase = np.where(np.isfinite(best), phases[baseline].cpu().numpy(), -1)
-    found = [float(best[phase == k].std()) if (phase == k).any() else 0.0 for k in range(int(phases.max()) + 1)]
-    return np.array([spread or 1.0 for spread in found], np.float32)
+    deviations = [float(best[phase == k].std()) if (phase == k).any() else 0.0 for k in range(int(phases.max()) + 1)]
+    return np.array([spread or 1.0 for spread in deviations], np.float32)

@@ -13,41 +13,39 @@ import torch
 from numpy.typing import NDArray
 
 from card_envs.engine.buffers import row_size
+from card_envs.engine.dealing import copy_state
 from card_envs.engine.kernels import bot_actions
-from card_envs.game import Game, Int8s, Int64s, State, legal, observe, play, score_margin
+from card_envs.game import GREEDY, Game, Int8s, Int64s, State, legal, observe, play, score_margin
 
-from ..moves import DeviceRecorder, HostRecorder, taken
+from ..moves import DeviceRecorder, HostRecorder, take
 from ..networks import ActorNetwork, Inputs, Observations
 from ..rollout import Backend, draw_by_noise, reading_of
-from ..tables import TensorTables, copy_words
-from .labels import BASELINE
+from ..tables import TensorTables
 
 FORKS = {"cpu": 1024, "cuda": 1 << 16}  # tables that the learner plays at together
 
 
 def fork_tables(
-    first: int, last: int, words: Int64s, pairs: Int64s, forks: NDArray[Any], fork_words: Int64s, rows: Int8s,
-    obs_size: int, num_actions: int, running: Int8s,
+    first: int, last: int, states: NDArray[Any], pairs: Int64s, forks: NDArray[Any], rows: Int8s,
+    sizes: tuple[int, int], running: Int8s,
 ) -> None:  # fmt: skip
     """Play moves of pairs [R, 2], a table and a move, at copies of the tables: see `advance_fork`.
 
-    Observation and mask go side by side into `rows` [R, W]. `words` are the States of the tables, `fork_words` the
-    same memory as `forks`.
+    Observation and mask, which have these `sizes`, go side by side into `rows` [R, W].
     """
     for r in range(first, last):
-        copy_words(words[pairs[r, 0]], fork_words[r])
-        mask = rows[r, obs_size : obs_size + num_actions]
-        running[r] = advance_fork(forks[r], pairs[r, 1], rows[r, :obs_size], mask)
+        copy_state(states, pairs[r, 0], forks, r)
+        mask = rows[r, sizes[0] : sizes[0] + sizes[1]]
+        running[r] = advance_fork(forks[r], pairs[r, 1], rows[r, : sizes[0]], mask)
 
 
 def step_forks(
-    first: int, last: int, forks: NDArray[Any], actions: Int64s, rows: Int8s, obs_size: int, num_actions: int,
-    running: Int8s,
-) -> None:  # fmt: skip
+    first: int, last: int, forks: NDArray[Any], actions: Int64s, rows: Int8s, sizes: tuple[int, int], running: Int8s
+) -> None:
     """Play an action at each fork, none of which has ended: see `fork_tables`."""
     for r in range(first, last):
-        mask = rows[r, obs_size : obs_size + num_actions]
-        running[r] = advance_fork(forks[r], actions[r], rows[r, :obs_size], mask)
+        mask = rows[r, sizes[0] : sizes[0] + sizes[1]]
+        running[r] = advance_fork(forks[r], actions[r], rows[r, : sizes[0]], mask)
 
 
 def advance_fork(state: State, action: int, obs: Int8s, mask: Int8s) -> bool:
@@ -91,10 +89,10 @@ class LearnerPlayouts:
     ) -> torch.Tensor:
         self._generator.manual_seed(int(rng.integers(1 << 63)))
         parts = torch.split(pairs, self.at_once)
-        found = [self._finished(tables, states, part.contiguous()) for part in parts if len(part)]
-        return torch.cat(found) if found else torch.zeros(0, dtype=torch.float64, device=pairs.device)
+        margins = [self._finish(tables, states, part.contiguous()) for part in parts if len(part)]
+        return torch.cat(margins) if margins else torch.zeros(0, dtype=torch.float64, device=pairs.device)
 
-    def _finished(self, tables: TensorTables, states: torch.Tensor, pairs: torch.Tensor) -> torch.Tensor:
+    def _finish(self, tables: TensorTables, states: torch.Tensor, pairs: torch.Tensor) -> torch.Tensor:
         """Return the margins [R] of so few pairs that all their forks are played at together."""
         rules, number = self.game.rules, len(pairs)
         sizes = rules.OBS_SIZE, rules.NUM_ACTIONS
@@ -103,22 +101,21 @@ class LearnerPlayouts:
         rows = torch.zeros((number, row_size(sum(sizes))), dtype=torch.int8, device=states.device)
         running = torch.zeros(number, dtype=torch.int8, device=states.device)
         numbers = torch.arange(number, device=states.device)  # of the pairs that the forks are of
-        words = states.view(torch.int64), forks.view(torch.int64)
-        tables.run(fork_tables, number, words[0], pairs, forks, words[1], rows, *sizes, running)
+        tables.run(fork_tables, number, states, pairs, forks, rows, sizes, running)
         while True:
             over, going = (running == 0).nonzero()[:, 0], running.nonzero()[:, 0]
             if len(over):
                 ended[numbers[over]] = forks[over]
-                forks, rows, numbers = taken(forks, going), taken(rows, going), numbers[going]
+                forks, rows, numbers = take(forks, going), take(rows, going), numbers[going]
             if not len(going):
                 break
             running = torch.zeros(len(going), dtype=torch.int8, device=states.device)
-            tables.run(step_forks, len(going), forks, self._drawn(tables, forks, rows), rows, *sizes, running)
+            tables.run(step_forks, len(going), forks, self._draw_moves(tables, forks, rows), rows, sizes, running)
         results = torch.zeros(number, dtype=torch.float64, device=states.device)
         tables.run(write_margins, number, states, pairs, ended, results)
         return results
 
-    def _drawn(self, tables: TensorTables, forks: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    def _draw_moves(self, tables: TensorTables, forks: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
         """Return [n] the network's moves at forks, of which `rows` hold observation and mask."""
         start, size = self.game.rules.OBS_SIZE, self.game.rules.OBS_SIZE + self.game.rules.NUM_ACTIONS
         mask, after = rows[:, start:size], None
@@ -126,7 +123,7 @@ class LearnerPlayouts:
             if self._recorder is None or self._recorder.tables is not tables:
                 self._recorder = self.backend.recorder(self.game, self.reading, 1, tables)
             baseline = torch.zeros(len(forks), dtype=torch.int64, device=forks.device)
-            tables.run(bot_actions, len(forks), forks, baseline, bot=BASELINE)
+            tables.run(bot_actions, len(forks), forks, baseline, bot=GREEDY)
             after = self._recorder.moves_at(forks, baseline, mask)
         inputs = Inputs(Observations(rows, self.backend.dense, size=size), after)
         logits = self.actor.logits(inputs, torch.arange(len(forks), device=forks.device))

@@ -24,8 +24,8 @@ class TrainingBatch:
     """N decisions and what to learn from them: views of the rollout's tensors.
 
     Attributes:
-        inputs: of the actor.
-        full: of the critic.
+        inputs: inputs of the actor.
+        full: observations of the critic.
         mask: [N, A] int8.
         actions, log_probs, advantages, returns: [N]; returns are scaled like the critic's values.
         expert: [N] the moves to clone, greedy's.
@@ -43,10 +43,10 @@ class TrainingBatch:
     rows: torch.Tensor
 
     def arrays(self) -> dict[str, torch.Tensor]:
-        """Return what to look at where a loss is not finite."""
+        """Return the arrays to store for debugging if a loss is not finite."""
         names = ("mask", "actions", "log_probs", "advantages", "returns", "expert")
-        seen = {"seen": self.inputs.seen.unpadded, "full": self.full.unpadded}
-        return seen | {name: getattr(self, name) for name in names}
+        observations = {"seen": self.inputs.seen.unpadded, "full": self.full.unpadded}
+        return observations | {name: getattr(self, name) for name in names}
 
 
 class PPO(SelfPlay):
@@ -215,7 +215,7 @@ def gae_advantages(
         last_values: [B, S] its values for each seat of the state after the last step.
         decay: lambda.
     """
-    found = torch.zeros_like(values)
+    advantages = torch.zeros_like(values)
     # Of each seat at each table: value and advantage of its next decision, and what it is paid before that.
     later = torch.stack([last_values, torch.zeros_like(last_values), torch.zeros_like(last_values)])
     movers = seat.long()[:, None, :, None].expand(-1, 3, -1, 1)  # [T, 3, B, 1]
@@ -228,5 +228,5 @@ def gae_advantages(
         advantage = (paid + next_value - values[t]) + decay * next_advantage
         now = torch.stack([values[t], advantage, torch.zeros_like(advantage)])[..., None]
         later.scatter_(2, movers[t], torch.where(learned[t][:, None], now, before))
-        found[t] = advantage
-    return found.masked_fill_(~learned, 0)
+        advantages[t] = advantage
+    return advantages.masked_fill_(~learned, 0)

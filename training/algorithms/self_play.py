@@ -40,7 +40,7 @@ class SelfPlay(Algorithm):
     Attributes:
         networks: all that the run resumes from, by name; actor: the learner.
         rollout: the tables, and the last steps at them.
-        stage: of the settings that the tables are in.
+        stage: number of the stage in which the tables are.
         updates: number of iterations so far.
     """
 
@@ -60,7 +60,7 @@ class SelfPlay(Algorithm):
         Args:
             config: the settings.
             ranks: the processes.
-            networks: to train; `actor` plays.
+            networks: the networks to train; `actor` plays.
             backend: what differs between devices.
             label: see `Rollout`.
 
@@ -116,16 +116,16 @@ class SelfPlay(Algorithm):
         """
         config = self.config
         if self.backend.dense and self.ranks.count == 1:
-            shuffled = torch.cat([self._shuffled(rows) for _ in range(config.update_epochs)])
+            shuffled = torch.cat([self._shuffle(rows) for _ in range(config.update_epochs)])
             size = max(1, min(config.minibatch_size, len(shuffled)))
             return shuffled[: len(shuffled) // size * size].view(-1, size)
         total = self.ranks.sum(len(rows))[0]
         if not total:
             return []
         number = max(1, round(total / self.ranks.count / config.minibatch_size))
-        return [part for _ in range(config.update_epochs) for part in self._shuffled(rows).tensor_split(number)]
+        return [part for _ in range(config.update_epochs) for part in self._shuffle(rows).tensor_split(number)]
 
-    def _shuffled(self, rows: torch.Tensor) -> torch.Tensor:
+    def _shuffle(self, rows: torch.Tensor) -> torch.Tensor:
         if not self.backend.dense:
             return torch.from_numpy(self.rng.permutation(rows.numpy()))
         generator = torch.Generator(self.device).manual_seed(int(self.rng.integers(1 << 63)))  # nothing waits
@@ -150,8 +150,8 @@ class SelfPlay(Algorithm):
         Args:
             loss_of: returns the loss of a minibatch, of its rows [M], and adds figures to `tally`.
             rows: [n] decisions.
-            kind: of the loss: `loss_of` does the same whenever it is the same, with tensors at the same places.
-            arrays: [N, …] what to look at where a loss is not finite.
+            kind: the loss's kind: `loss_of` does the same whenever it is the same, with tensors at the same places.
+            arrays: [N, …] stored for debugging if a loss is not finite.
 
         Returns:
             The means of the figures.
@@ -237,44 +237,45 @@ class SelfPlay(Algorithm):
     # Memory
 
     def memory(self) -> Memory:
-        arrays = checkpoint.under("optimizer", checkpoint.of_optimizer(self.optimizer))
+        arrays = checkpoint.with_prefix("optimizer", checkpoint.optimizer_arrays(self.optimizer))
         for name, network in self.networks.items():
-            arrays |= checkpoint.under(name, checkpoint.of_module(network))
+            arrays |= checkpoint.with_prefix(name, checkpoint.module_arrays(network))
         for i, snapshot in enumerate(self.pool.snapshots):
-            arrays |= checkpoint.under(f"pool{i}", {name: tensor.cpu().numpy() for name, tensor in snapshot.items()})
+            weights = {name: tensor.cpu().numpy() for name, tensor in snapshot.items()}
+            arrays |= checkpoint.with_prefix(f"pool{i}", weights)
         facts = {"stage": self.stage, "updates": self.updates, "pool_snapshots": len(self.pool.snapshots)}
         return arrays, facts
 
-    def own_memory(self) -> Memory:
+    def rank_memory(self) -> Memory:
         arrays, facts = self.rollout.memory()
         return arrays, facts | {"pool": self.pool.rng.bit_generator.state, "learner": self.rng.bit_generator.state}
 
-    def restore(self, memory: Memory, own: Memory | None) -> None:
+    def restore(self, memory: Memory, rank_memory: Memory | None) -> None:
         arrays, facts = memory
         limits = {"stage": len(self.config.stages), "pool_snapshots": self.config.pool_size, "updates": 1 << 62}
         for name, most in limits.items():
             if type(facts.get(name)) is not int or not 0 <= facts[name] <= most:
                 raise ValueError(f"{name}: expected a number from 0 to {most}, got {facts.get(name)!r}")
         self._take_networks(arrays, list(self.networks))
-        like = checkpoint.of_module(self.actor)
-        pool = [checkpoint.part_under(f"pool{i}", arrays) for i in range(facts["pool_snapshots"])]
+        like = checkpoint.module_arrays(self.actor)
+        pool = [checkpoint.without_prefix(f"pool{i}", arrays) for i in range(facts["pool_snapshots"])]
         self.pool.snapshots = [
             checkpoint.tensors(checkpoint.check_arrays(snapshot, like, f"pool{i}")) for i, snapshot in enumerate(pool)
         ]
         self.updates = facts["updates"]
-        if own is None:  # what the processes remember of tables and streams fits no other number of them
+        if rank_memory is None:  # what the processes remember of tables and streams fits no other number of them
             self.begin_stage(facts["stage"], self.updates)
             return
         self.begin_stage(facts["stage"])
-        self.rollout.restore(own)
-        checkpoint.into_stream(self.pool.rng, own[1], "pool")
-        checkpoint.into_stream(self.rng, own[1], "learner")
+        self.rollout.restore(rank_memory)
+        checkpoint.restore_stream(self.pool.rng, rank_memory[1], "pool")
+        checkpoint.restore_stream(self.rng, rank_memory[1], "learner")
 
     def _take_networks(self, arrays: checkpoint.Arrays, names: list[str]) -> None:
         """Set these networks and Adam as they are in a checkpoint. Raises ValueError where they don't fit."""
         for name in names:
-            checkpoint.into_module(self.networks[name], checkpoint.part_under(name, arrays), name)
-        checkpoint.into_optimizer(self.optimizer, checkpoint.part_under("optimizer", arrays))
+            checkpoint.restore_module(self.networks[name], checkpoint.without_prefix(name, arrays), name)
+        checkpoint.restore_optimizer(self.optimizer, checkpoint.without_prefix("optimizer", arrays))
 
     def _warm_start(self, name: str) -> None:
         """Begin with the networks of a run, or the actor of an opponent. Raises ValueError where they don't fit."""
@@ -282,8 +283,8 @@ class SelfPlay(Algorithm):
             folder = folder_of(name)
             path = RunFolder(folder).checkpoint if folder else None
             if path and path.is_file():
-                arrays = checkpoint.part_under("algorithm", checkpoint.read_checkpoint(path)[0])
-                names = [network for network in self.networks if checkpoint.part_under(network, arrays)]
+                arrays = checkpoint.without_prefix("algorithm", checkpoint.read_checkpoint(path)[0])
+                names = [network for network in self.networks if checkpoint.without_prefix(network, arrays)]
                 self._take_networks(arrays, names or ["actor"])
             else:
                 policy = load_opponent(name, self.game).policy
@@ -302,8 +303,8 @@ class SelfPlay(Algorithm):
         policy.sampled = self.config.sampled
         return policy
 
-    def stored(self) -> TrainedPolicy:
-        policy = self.actor.stored(self.game)
+    def stored_policy(self) -> TrainedPolicy:
+        policy = self.actor.stored_policy(self.game)
         policy.sampled = self.config.sampled
         return policy
 
@@ -321,9 +322,9 @@ class PolicyPool:
 
         Args:
             actor: the learner; it is copied.
-            config: size and shares.
-            seed: of the draws.
-            opponents: in the pool from the beginning.
+            config: its size and shares.
+            seed: seed of the draws.
+            opponents: members from the beginning.
         """
         self.config = config
         self.snapshots: list[Mapping[str, torch.Tensor]] = []
@@ -412,8 +413,8 @@ class Tally:
         self._by_field += torch.stack([shares, torch.ones_like(shares)]) @ self._is_of_field.index_select(0, actions)
 
     def means(self) -> dict[str, float]:
-        found = {name: sums.tolist() for name, sums in self._sums.items()}
-        means = {name: total / number for name, (total, number) in found.items() if number}
+        totals = {name: sums.tolist() for name, sums in self._sums.items()}
+        means = {name: total / number for name, (total, number) in totals.items() if number}
         sums, numbers = self._by_field.cpu().numpy()
         return means | {f"entropy_{self._names[i]}": float(sums[i] / numbers[i]) for i in np.flatnonzero(numbers)}
 

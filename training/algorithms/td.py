@@ -18,6 +18,7 @@ from card_envs.engine.batch import BatchEnv
 from card_envs.engine.dealing import deal_next
 from card_envs.engine.rng import advance, below, table_keys, uniform
 from card_envs.game import (
+    GREEDY,
     Int64s,
     State,
     UInt64s,
@@ -39,8 +40,7 @@ from ..config import Config
 from ..ranks import Ranks
 from . import Algorithm
 
-BASELINE = "greedy"
-MOST_POSITIONS = 512  # of a deal and a seat that are learned from
+MOST_POSITIONS = 512  # learned from, of a deal and a seat
 ALL = -1  # seats learn
 POSITIONS = 64  # examined between two looks at hidden cards
 TD_LAMBDA = 0.5  # 0: learn from the next position, 1: from the deal's end; no value from 0 to 0.8 differs measurably
@@ -54,9 +54,9 @@ class Learner(NamedTuple):
     """The weights, and the errors that set their rates.
 
     Attributes:
-        weights: [W].
-        sums: [W] of the errors at each.
-        sizes: [W] of the same without their signs.
+        weights: [W] the network's weights.
+        sums: [W] sums of the errors at each.
+        sizes: [W] sums of their absolute values.
     """
 
     weights: Floats
@@ -84,11 +84,11 @@ class TDWorkspace(NamedTuple):
     """Memory of one thread.
 
     Attributes:
-        planning: the planner's.
-        values: [M] of positions.
+        planning: the planner's workspace.
+        values: [M] values of positions.
         line: [MAX_LENGTH] moves.
         stream: [1] decides which seats learn.
-        trail: of the deal.
+        trail: the positions of the deal.
     """
 
     planning: Any
@@ -107,10 +107,10 @@ def learn_deals(
     Args:
         first, last: numbers of the deals, all at the first table.
         states: [1] that table.
-        learner: is changed.
-        greedy_share: of the deals, in which one seat learns and `greedy` has the others; in the rest all learn.
+        learner: modified.
+        greedy_share: share of the deals in which one seat learns and `greedy` has the others; in the rest all learn.
         workspace: scratch.
-        results: [B] gets the points of the only seat that learned, else nan.
+        results: [B] written: the points of the only seat that learned, else NaN.
     """
     trail, stream = workspace.trail, workspace.stream
     num_seats = trail.lengths.shape[0]
@@ -186,7 +186,7 @@ class TemporalDifferences(Algorithm):
 
     Attributes:
         learner: what it has learned.
-        deals: that it has played; deals_each: in an iteration.
+        deals: number played so far; deals_each: number in an iteration.
     """
 
     def __init__(self, config: Config, ranks: Ranks) -> None:
@@ -213,7 +213,7 @@ class TemporalDifferences(Algorithm):
         keys = table_keys(config.seed, np.array([2 * self.deals, 2 * self.deals + 1]))
         specialize(kernels.reset_tables, self.game)(0, 1, self.env.states, keys[:1])
         self.workspace.stream[0] = keys[1]
-        learned = specialize(learn_deals, self.game, BASELINE)(
+        learned = specialize(learn_deals, self.game, GREEDY)(
             0, len(results), self.env.states, self.learner, config.greedy_share, self.workspace, results
         )
         self.deals += len(results)
@@ -224,7 +224,7 @@ class TemporalDifferences(Algorithm):
     def memory(self) -> Memory:
         return self.learner._asdict(), {"deals": self.deals}
 
-    def restore(self, memory: Memory, own: Memory | None) -> None:
+    def restore(self, memory: Memory, rank_memory: Memory | None) -> None:
         arrays, facts = memory
         deals = facts.get("deals")
         if type(deals) is not int or not 0 <= deals < 1 << 62:
@@ -239,7 +239,7 @@ class TemporalDifferences(Algorithm):
     def policy(self) -> NTuplePolicy:
         return NTuplePolicy(self.game, {"weights": self.learner.weights.copy()}, sampled=False)
 
-    def stored(self) -> NTuplePolicy:
+    def stored_policy(self) -> NTuplePolicy:
         return self.policy()
 
     def bytes_on_disk(self) -> int:

@@ -262,25 +262,27 @@ def refine_world(states: States, seat: int, steps: int, stream: Stream) -> None:
     for k in range(1, 4):
         shares = with_share(shares, k, share_of_hand(states, seat, k, world.hands[(seat + k) & 3], 0.0))
     for _ in range(steps):
-        one = bit(nth(held, below(advance(stream), count(held))))
-        other = bit(nth(unseen & ~one, below(advance(stream), count(unseen) - 1)))
-        giver, taker = holder(world, seat, one), holder(world, seat, other)
+        card = bit(nth(held, below(advance(stream), count(held))))
+        other_card = bit(nth(unseen & ~card, below(advance(stream), count(unseen) - 1)))
+        giver, taker = holder(world, seat, card), holder(world, seat, other_card)
         give, take = (seat + giver) & 3, (seat + taker) & 3
-        if giver == taker or other & world.lacks[give] or (taker and one & world.lacks[take]):
+        if giver == taker or other_card & world.lacks[give] or (taker and card & world.lacks[take]):
             continue
-        least = uniform(stream) * shares[giver] * shares[taker]
-        given = share_of_hand(states, seat, giver, world.hands[give] ^ (one | other), least)
-        if given < least:
+        least, swapped = uniform(stream) * shares[giver] * shares[taker], card | other_card
+        giver_share = share_of_hand(states, seat, giver, world.hands[give] ^ swapped, least)
+        if giver_share < least:
             continue
-        taken = share_of_hand(states, seat, taker, world.hands[take] ^ (one | other), least / given) if taker else 1.0
-        if given * taken < least:
-            continue
-        shares = with_share(with_share(shares, giver, given), taker, taken)
-        world.hands[give] ^= one | other
+        taker_share = 1.0
         if taker:
-            world.hands[take] ^= one | other
+            taker_share = share_of_hand(states, seat, taker, world.hands[take] ^ swapped, least / giver_share)
+        if giver_share * taker_share < least:
+            continue
+        shares = with_share(with_share(shares, giver, giver_share), taker, taker_share)
+        world.hands[give] ^= swapped
+        if taker:
+            world.hands[take] ^= swapped
         else:
-            held ^= one | other
+            held ^= swapped
     rewrite_pack(world)
 
 
@@ -423,20 +425,20 @@ def card_to_lead(state: State, cards: Cards) -> int:
     best = -1000
     card = 0
     for suit in range(4):
-        own = suit_of(plain, suit)
-        if own:
-            value = suit_to_lead(state, suit, own, left, right, partner) + 2 * count(suit_of(unseen, suit))
+        suit_cards = suit_of(plain, suit)
+        if suit_cards:
+            value = suit_to_lead(state, suit, suit_cards, left, right, partner) + 2 * count(suit_of(unseen, suit))
             if value > best:
                 best = value
-                card = lowest(own)
+                card = lowest(suit_cards)
     return card
 
 
 @rule
-def suit_to_lead(state: State, suit: int, own: Cards, left: Cards, right: Cards, partner: Cards) -> int:
+def suit_to_lead(state: State, suit: int, cards: Cards, left: Cards, right: Cards, partner: Cards) -> int:
     """Return a score for leading low from these cards of a plain suit."""
-    value = lowest(own) - 13 * suit
-    length = count(own)
+    value = lowest(cards) - 13 * suit
+    length = count(cards)
     if length == 1:
         value += 12 if state.hands[int(state.seat)] & state.trumps else -65  # allows a ruff later
     elif length == 2:
@@ -444,7 +446,7 @@ def suit_to_lead(state: State, suit: int, own: Cards, left: Cards, right: Cards,
     else:
         value += 3 * length
     if length > 1:
-        top = highest(own) - 13 * suit
+        top = highest(cards) - 13 * suit
         value -= 73 if top == KING else 30 if top == QUEEN else 0  # would unguard an honour
     if may_ruff(partner, suit, state.trumps):
         value += 84

@@ -82,29 +82,29 @@ def draw(given: dict[str, Any], tall: bool) -> str:
     return picture.svg()
 
 
-def _seat(picture: Picture, at: Layout, given: dict[str, Any], seat: int, bids: dict[int, str], tall: bool) -> None:
+def _seat(picture: Picture, at: Layout, view: dict[str, Any], seat: int, bids: dict[int, str], tall: bool) -> None:
     """Draw a seat's name, bid and, for the others, the number of cards."""
-    k = (seat - given["seat"]) % 4
+    k = (seat - view["seat"]) % 4
     (x, y), (width, height) = at.plates[k], at.plate_size
     narrow = tall and k in (1, 3)  # two lines beside the trick
     if narrow:
         width, height = at.backs_room, 100
-    level, bid, number = given["board_levels"][seat], bids.get(seat, ""), given["hand_sizes"][seat]
-    said = (
+    level, bid, number = view["board_levels"][seat], bids.get(seat, ""), view["hand_sizes"][seat]
+    bid_text = (
         f"{'' if bid in ('', 'pass', 'board') else 'bid '}{bid}{f' x{level}' if bid == 'board' and level > 1 else ''}"
     )
-    dealer = ", dealer" if given["dealer"] == seat else ""
-    with picture.place(f"seat {seat}", f"{SEAT_NAMES[k]}: {said or 'no bid yet'}, {number} cards{dealer}"):
-        picture.plate(x, y, width, height, bright=given["to_move"] == seat)
+    dealer = ", dealer" if view["dealer"] == seat else ""
+    with picture.place(f"seat {seat}", f"{SEAT_NAMES[k]}: {bid_text or 'no bid yet'}, {number} cards{dealer}"):
+        picture.plate(x, y, width, height, bright=view["to_move"] == seat)
         line = y + (32 if narrow else height / 2)
         picture.text(SEAT_NAMES[k], x + 20, line, 26, "start", weight="bold")
         if dealer:
             picture.raw(f'<circle cx="{x + width - 8:g}" cy="{y - 1:g}" r="17" fill="{CREAM}"/>')
             picture.text("D", x + width - 8, y - 1, 17, colour="#0a2f22", weight="bold")
         if narrow:
-            picture.text(said, x + 20, y + 72, 26, "start")
+            picture.text(bid_text, x + 20, y + 72, 26, "start")
         else:
-            picture.text(said, x + width - 20, line, 26, "end")
+            picture.text(bid_text, x + width - 20, line, 26, "end")
         if k:
             left, top = at.backs[k - 1]
             step = fan_step(number, 17, width, 100 * SMALL)
@@ -113,13 +113,13 @@ def _seat(picture: Picture, at: Layout, given: dict[str, Any], seat: int, bids: 
                 picture.back(left + i * step, top, size=SMALL)
 
 
-def _teams(picture: Picture, at: Layout, given: dict[str, Any]) -> None:
+def _teams(picture: Picture, at: Layout, view: dict[str, Any]) -> None:
     """Draw points, tricks and contract of both sides."""
     for number, (name, (x, y)) in enumerate(zip(("we", "they"), at.teams)):
-        team = (given["seat"] + number) % 2
+        team = (view["seat"] + number) % 2
         width, height = at.team_size
-        contract = f" of {given['contracts'][team]}" if len(given["bids"]) == 4 else ""
-        points, taken = str(given["scores"][team]), f"took {given['tricks_taken'][team]}{contract}"
+        contract = f" of {view['contracts'][team]}" if len(view["bids"]) == 4 else ""
+        points, taken = str(view["scores"][team]), f"took {view['tricks_taken'][team]}{contract}"
         with picture.place(f"team {team}", f"{name}: {points} points, {taken}"):
             picture.plate(x, y, width, height)
             picture.text(name, x + 20, y + height * 0.32, 28, "start", weight="bold")
@@ -127,32 +127,32 @@ def _teams(picture: Picture, at: Layout, given: dict[str, Any]) -> None:
             picture.text(taken, x + 20, y + height * 0.72, 25, "start")
 
 
-def _turned(picture: Picture, at: Layout, given: dict[str, Any]) -> None:
+def _turned(picture: Picture, at: Layout, view: dict[str, Any]) -> None:
     """Draw the turned card, which determines the trumps, jokers laid aside or replaced, and the number of the deal."""
-    (x, y), card, aside = at.turned, given["turned"], given["laid_aside"]
-    trump = SUIT_NAMES[given["trump"]] + " are trumps" if given["trump"] else "no trumps"
+    (x, y), card, aside = at.turned, view["turned"], view["laid_aside"]
+    trump = SUIT_NAMES[view["trump"]] + " are trumps" if view["trump"] else "no trumps"
     with picture.place("turned", f"{card_name(card)} was turned: {trump}"):
-        picture.text("trump" if given["trump"] else "no trump", x, y - 26, 26, "start", weight="bold")
+        picture.text("trump" if view["trump"] else "no trump", x, y - 26, 26, "start", weight="bold")
         picture.card(card, x, y)
-    for number, joker in enumerate(given["redrawn"]):
+    for number, joker in enumerate(view["redrawn"]):
         with picture.place(f"redrawn {number}", f"{card_name(joker)} was turned before and replaced"):
             picture.card(joker, x + 108, y + 22 - 44 * number, 0.7)
     if aside:
-        name = SEAT_NAMES[(aside["seat"] - given["seat"]) % 4]
+        name = SEAT_NAMES[(aside["seat"] - view["seat"]) % 4]
         with picture.place("aside", f"{card_name(aside['card'])} was laid aside by {name}"):
             picture.card(aside["card"], x + 108, y + 22, 0.7)
     x, y = at.about
-    picture.text(f"deal {given['deal_number'] + 1}", x, y, 26)
-    picture.text(f"{given['size']} card{'s' * (given['size'] > 1)}", x, y + 48, 26)
+    picture.text(f"deal {view['deal_number'] + 1}", x, y, 26)
+    picture.text(f"{view['size']} card{'s' * (view['size'] > 1)}", x, y + 48, 26)
 
 
-def _trick(picture: Picture, at: Layout, given: dict[str, Any]) -> None:
+def _trick(picture: Picture, at: Layout, view: dict[str, Any]) -> None:
     """Draw the trick on the table; the last one, paler, until the next begins."""
     (left, middle), (x, top), (right, _), (_, bottom) = at.trick[1], at.trick[2], at.trick[3], at.trick[0]
-    trick: dict[str, Any] = given["tricks"][-1] if given["tricks"] else {"leader": 0, "cards": []}
-    complete = len(trick["cards"]) == 4 and given["to_move"] is not None
-    seats = [(trick["leader"] + k - given["seat"]) % 4 for k in range(4)]
-    best = max(trick["cards"], default="", key=lambda card: strength(card, trick["cards"][0][1], given["turned"][1]))
+    trick: dict[str, Any] = view["tricks"][-1] if view["tricks"] else {"leader": 0, "cards": []}
+    complete = len(trick["cards"]) == 4 and view["to_move"] is not None
+    seats = [(trick["leader"] + k - view["seat"]) % 4 for k in range(4)]
+    best = max(trick["cards"], default="", key=lambda card: strength(card, trick["cards"][0][1], view["turned"][1]))
     words = ", ".join(
         f"{SEAT_NAMES[k]} {card_name(card)}{', the best' if card == best else ''}"
         for k, card in zip(seats, trick["cards"])
@@ -173,9 +173,9 @@ def _trick(picture: Picture, at: Layout, given: dict[str, Any]) -> None:
             picture.text("last trick", x + 50, middle + 70, 24)
 
 
-def _hand(picture: Picture, at: Layout, given: dict[str, Any]) -> None:
+def _hand(picture: Picture, at: Layout, view: dict[str, Any]) -> None:
     """Draw one's own cards: trumps first, then the suits in alternating colours."""
-    trump = given["trump"] or ""
+    trump = view["trump"] or ""
     suits = "SHCD"[(start := "SHCD".find(trump)) :] + "SHCD"[:start] if trump else "SHCD"
 
     def order(card: str) -> tuple[int, int]:
@@ -183,7 +183,7 @@ def _hand(picture: Picture, at: Layout, given: dict[str, Any]) -> None:
             return (-1, card == "LB")
         return (suits.index(card[1]), -ACE_HIGH.index(card[0]))
 
-    cards = sorted(given["hand"], key=order)
+    cards = sorted(view["hand"], key=order)
     x, y = at.hand
     for start in range(0, len(cards), at.row):
         row = cards[start : start + at.row]

@@ -531,7 +531,7 @@ def observe_all(state: State, seat: int, obs: Obs) -> None:
 
 
 @rule
-def replaced(state: State) -> Cards:
+def replaced_bloopers(state: State) -> Cards:
     """Return the Bloopers that were turned up and replaced (BA-5)."""
     return np.uint64(state.redrawn) << np.uint64(LITTLE_BLOOPER)
 
@@ -544,7 +544,7 @@ def unseen_by(state: State, seat: int) -> Cards:
         seen |= bit(39 + int(state.turned) % 13)
     else:
         seen |= BLOOPERS if state.laid_aside_by >= 0 else bit(state.turned)
-    return ALL_CARDS & ~(seen | replaced(state))
+    return ALL_CARDS & ~(seen | replaced_bloopers(state))
 
 
 @rule
@@ -640,7 +640,7 @@ def rewrite_pack(state: State) -> None:
     """Put the hands into the pack in card order, so that a determinization does not reveal the true order."""
     size = int(state.hand_size)
     turned = int(state.turned)
-    dealt = bit(turned) | replaced(state)
+    dealt = bit(turned) | replaced_bloopers(state)
     position = 4 * size + count(dealt)  # after the cards turned up, which stay where they are
     for k in range(4):
         seat = (int(state.dealer) + 1 + k) & 3
@@ -732,7 +732,7 @@ def split_first(
 
 @rule
 def reveals(state: State, action: int) -> bool:
-    """Return False: a seat sees new cards only when others play."""
+    """Return whether the mover may see a new card: never, since new cards show only when others play."""
     return False
 
 

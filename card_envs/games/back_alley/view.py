@@ -164,22 +164,22 @@ def parse_move(state: State, text: str) -> int:
 
 def parse_deal(state: State, deal: object) -> list[Pack]:
     """Return the packs of `{"dealer": 0, "size": 7, "packs": [[54 cards], …]}`; only `packs` is required."""
-    given = deal_keys(
+    custom_deal = deal_keys(
         deal, "packs", "dealer", "size", example='{"dealer": 0, "packs": [[54 cards in dealing order], …]}'
     )
-    packs = given["packs"]
+    packs = custom_deal["packs"]
     if isinstance(packs, str) or not isinstance(packs, (list, tuple)) or not packs:
         raise ValueError(f"deal.packs: expected a list of at least one pack, got {packs!r:.80}")
-    if "size" in given and not state.single:
+    if "size" in custom_deal and not state.single:
         raise ValueError('deal.size: only for deals="single"; otherwise the option gives the sizes')
     arrays = []
     for i, pack in enumerate(packs):
         cards = parse_pack(pack, CODES, range(NUM_CARDS), f"deal.packs[{i}]")
         arrays.append(np.array([*cards, -1, -1], np.int8))
-    if "dealer" in given:
-        arrays[0][NUM_CARDS] = check_int(given["dealer"], 0, 3, "deal.dealer")
-    if "size" in given:
-        arrays[0][NUM_CARDS + 1] = check_int(given["size"], 1, 13, "deal.size")
+    if "dealer" in custom_deal:
+        arrays[0][NUM_CARDS] = check_int(custom_deal["dealer"], 0, 3, "deal.dealer")
+    if "size" in custom_deal:
+        arrays[0][NUM_CARDS + 1] = check_int(custom_deal["size"], 1, 13, "deal.size")
     return arrays
 
 
@@ -323,14 +323,14 @@ def from_view(given: dict[str, Any]) -> State:
     """
     seen = read(View, given)
     leaders = _leaders(seen)
-    own = [[*seen.hand] if seat == seen.seat else [] for seat in range(4)]  # known to be dealt to each seat
+    known_cards = [[*seen.hand] if seat == seen.seat else [] for seat in range(4)]  # known to be dealt to each seat
     for leader, trick in zip(leaders, seen.tricks, strict=True):
         for k, card in enumerate(trick.cards):
-            own[(leader + k) % 4].append(card)
-    size = len(own[seen.seat]) if seen.size is None else seen.size
-    _check_cards(seen, own, size)
+            known_cards[(leader + k) % 4].append(card)
+    size = len(known_cards[seen.seat]) if seen.size is None else seen.size
+    _check_cards(seen, known_cards, size)
     table = Table(GAME, _state_before(seen, size))
-    table.set_deal(_plausible_pack(seen, own, size))
+    table.set_deal(_plausible_pack(seen, known_cards, size))
     for k, bid in enumerate(seen.bids):
         play_shown(table, (seen.dealer + 1 + k) % 4, bid, f"bids.{k}")
     for i, (leader, trick) in enumerate(zip(leaders, seen.tricks, strict=True)):
@@ -361,7 +361,7 @@ def strength(card: str, led: str, trump: str) -> tuple[bool, bool, int]:
     return suit == trump, suit == led, CODES[card] if card[1] == "B" else CODES[card] % 13
 
 
-def _check_cards(seen: View, own: list[list[str]], size: int) -> None:
+def _check_cards(seen: View, known_cards: list[list[str]], size: int) -> None:
     """Raise ValueError for a card shown twice or a seat with too many cards."""
     if seen.laid_aside and {seen.laid_aside.card, seen.turned} != {"LB", "BB"}:
         raise ValueError("view: laid_aside: only where the turned card is the other joker (BA-5)")
@@ -371,15 +371,15 @@ def _check_cards(seen: View, own: list[list[str]], size: int) -> None:
     if redraws and CODES[seen.turned] >= LITTLE_BLOOPER and left > 1:
         raise ValueError('view: turned: with blooper_turned="redraw" a joker is replaced: it belongs in `redrawn`')
     places: dict[str, str] = {}
-    shown = [("hand", seen.hand), ("turned", [seen.turned]), ("redrawn", [*seen.redrawn])]
-    shown += [(f"tricks.{i}.cards", trick.cards) for i, trick in enumerate(seen.tricks)]
-    shown += [("laid_aside.card", [seen.laid_aside.card])] if seen.laid_aside else []
-    for place, cards in shown:
+    shown_cards = [("hand", seen.hand), ("turned", [seen.turned]), ("redrawn", [*seen.redrawn])]
+    shown_cards += [(f"tricks.{i}.cards", trick.cards) for i, trick in enumerate(seen.tricks)]
+    shown_cards += [("laid_aside.card", [seen.laid_aside.card])] if seen.laid_aside else []
+    for place, cards in shown_cards:
         for card in cards:
             if card in places:
                 raise ValueError(f"view: {place}: the card {card} occurs twice; it is in {places[card]} as well")
             places[card] = place
-    for seat, cards in enumerate(own):
+    for seat, cards in enumerate(known_cards):
         if len(cards) > size or (seat == seen.seat and len(cards) != size):
             where = "hand" if seat == seen.seat else "tricks"
             raise ValueError(f"view: {where}: seat {seat} shows {len(cards)} cards, the deal (`size`) has {size} each")
@@ -409,21 +409,21 @@ def _play_card(table: Table, seen: View, seat: int, card: str, where: str) -> No
     play_shown(table, seat, card, where, known=seat == seen.seat or len(seen.bids) < 4)
 
 
-def _plausible_pack(seen: View, shown: list[list[str]], size: int) -> Pack:
+def _plausible_pack(seen: View, known_cards: list[list[str]], size: int) -> Pack:
     """Return a pack that deals every seat the cards that it is known to have had, filled up with unseen ones."""
-    own = [[CODES[card] for card in cards] for cards in shown]
+    hands_by_seat = [[CODES[card] for card in cards] for cards in known_cards]
     aside = [CODES[seen.laid_aside.card]] if seen.laid_aside else []
     turned = [CODES[card] for card in (*seen.redrawn, seen.turned)]
-    known = {code for hand in own for code in hand} | {*turned, *aside}
+    known = {code for hand in hands_by_seat for code in hand} | {*turned, *aside}
     spare = [code for code in range(NUM_CARDS) if code not in known]  # Bloopers last, so that BA-5 does not apply
-    for hand in own:
+    for hand in hands_by_seat:
         while len(hand) < size:
             hand.append(spare.pop(0))
     replacement = []
     if seen.laid_aside:
-        replacement = [own[seen.laid_aside.seat].pop()]
-        own[seen.laid_aside.seat] += aside
-    hands = [own[(seen.dealer + 1 + k) % 4] for k in range(4)]
+        replacement = [hands_by_seat[seen.laid_aside.seat].pop()]
+        hands_by_seat[seen.laid_aside.seat] += aside
+    hands = [hands_by_seat[(seen.dealer + 1 + k) % 4] for k in range(4)]
     dealt = [hands[k][i] for i in range(size) for k in range(4)]
     return np.array([*dealt, *turned, *replacement, *spare, seen.dealer, -1], np.int8)
 

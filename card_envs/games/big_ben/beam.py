@@ -54,7 +54,7 @@ class Judge(NamedTuple):
     """Weights and tables for scoring positions.
 
     Attributes:
-        distances: from `stock_distances`.
+        distances: result of `stock_distances`.
         weights: [NUM_WEIGHTS].
     """
 

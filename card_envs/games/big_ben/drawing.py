@@ -150,17 +150,17 @@ def _pile(picture: Picture, at: Layout, i: int, name: str, cards: list[str], tal
         picture.name(name, *((x + 50, y - 17) if tall else (x - 24, y + 70)))
 
 
-def _stock_and_waste(picture: Picture, at: Layout, given: dict[str, Any]) -> None:
+def _stock_and_waste(picture: Picture, at: Layout, view: dict[str, Any]) -> None:
     x, y = at.stock
-    size, waste = given["stock_size"], given["waste"]
+    size, waste = view["stock_size"], view["waste"]
     with picture.place("stock", f"stock: {size} cards"):
         picture.pile(size, x, y)
         picture.badge(str(size), x + 24, y + 134)
     x, y = at.waste
-    shown = waste[-at.waste_shown :]
-    left = x - 100 - max(len(shown) - 1, 0) * ACROSS
+    top_cards = waste[-at.waste_shown :]
+    left = x - 100 - max(len(top_cards) - 1, 0) * ACROSS
     with picture.place("W", f"waste: {len(waste)} cards" + (f", {card_name(waste[-1])} on top" if waste else "")):
         if not waste:
             picture.slot(left, y)
-        picture.fan(shown, left, y, across=ACROSS)
+        picture.fan(top_cards, left, y, across=ACROSS)
         picture.badge(str(len(waste)), left + 24, y + 134)

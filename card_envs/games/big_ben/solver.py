@@ -43,7 +43,7 @@ def solve(state: State, seconds: float = 10.0, memory_mb: int = 512, max_positio
     Args:
         state: a State of the rules with a decision due.
         seconds: limit of processor time, the only influence of the machine on the answer.
-        memory_mb: for tables, in MiB. Less of it limits the widest beam and the longest proof.
+        memory_mb: MiB of tables. Less of it limits the widest beam and the longest proof.
         max_positions: approximate limit on positions; the result is then the same everywhere, given enough seconds.
 
     Raises:

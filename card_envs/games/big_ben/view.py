@@ -84,7 +84,7 @@ RATES = (
 )
 HOURS = ("12", *map(str, range(1, 12)))
 PILES = tuple(f"T{hour}" for hour in HOURS)
-NAMES = {"W": "the waste", "F": "a foundation"}
+PLACE_NAMES = {"W": "the waste", "F": "a foundation"}
 
 
 def _runs() -> tuple[tuple[str, ...], ...]:
@@ -122,7 +122,7 @@ def move_words(text: str) -> str:
     """Return a move in words: `move a card from pile 3 to pile 7`."""
     if text == "deal":
         return "deal from the stock"
-    source, target = (f"pile {place[1:]}" if place in PILES else NAMES[place] for place in text.split("-"))
+    source, target = (f"pile {place[1:]}" if place in PILES else PLACE_NAMES[place] for place in text.split("-"))
     return f"move a card from {source} to {target}"
 
 
@@ -259,8 +259,8 @@ def from_view(given: dict[str, Any]) -> State:
     seen = read(View, given)
     state = rules.new_state(seen.options)
     state.over = state.needs_deal = False
-    shown = _lay_foundations(state, seen) + _lay_piles(state, seen)
-    _lay_stock(state, shown, seen, _stock(seen, shown))
+    laid = _lay_foundations(state, seen) + _lay_piles(state, seen)
+    _lay_stock(state, laid, seen, _stock(seen, laid))
     # In plain Python: compiling would not pay for a single state.
     getattr(rules.look_afresh, "py_func", rules.look_afresh)(state)
     state.hops = seen.hops
@@ -304,11 +304,11 @@ def _lay_piles(state: State, seen: View) -> list[str]:
     return cards
 
 
-def _lay_stock(state: State, shown: list[str], seen: View, stock: list[str]) -> None:
+def _lay_stock(state: State, laid: list[str], seen: View, stock: list[str]) -> None:
     """Set waste and stock, and a pack with all cards in the order in which they were or will be dealt."""
     waste = seen.waste
     turned_over = [*waste, *stock] if seen.redealt else []
-    state.pack[:] = [CODES[card] for card in (*shown, *waste, *stock)]
+    state.pack[:] = [CODES[card] for card in (*laid, *waste, *stock)]
     state.waste[: len(waste)] = [CODES[card] for card in waste]
     state.waste[: len(turned_over)] = [CODES[card] for card in turned_over]
     state.stock_end = PACK_SIZE + (max(len(turned_over), 1) if seen.redealt else 0)
@@ -320,10 +320,10 @@ def _lay_stock(state: State, shown: list[str], seen: View, stock: list[str]) -> 
         state.in_waste[CODES[card]] += 1
 
 
-def _stock(seen: View, shown: list[str]) -> list[str]:
+def _stock(seen: View, laid: list[str]) -> list[str]:
     """Return the cards that are neither on foundations nor in piles nor in the waste, by suit and rank."""
     left = Counter(CARDS[card] for card in SORTED_PACK)
-    left.subtract([*shown, *seen.waste])
+    left.subtract([*laid, *seen.waste])
     if min(left.values()) < 0:
         card = min(left, key=lambda card: left[card])
         where = ", ".join(f"piles.{name}" for name, pile in seen.piles.items() if card in pile)

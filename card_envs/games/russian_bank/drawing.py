@@ -69,7 +69,7 @@ def draw(given: dict[str, Any], tall: bool) -> str:
     for number, cards in enumerate(given["houses"]):
         _house(picture, at, number, cards, tall)
     for row, player in enumerate((1 - given["seat"], given["seat"])):
-        _player(picture, at, given, player, at.rows[row], own=row == 1)
+        _player(picture, at, given, player, at.rows[row], is_own=row == 1)
     return picture.svg()
 
 
@@ -97,49 +97,49 @@ def _house(picture: Picture, at: Layout, number: int, cards: list[str], tall: bo
         picture.name(f"H{number + 1}", *beside)
 
 
-def _player(picture: Picture, at: Layout, given: dict[str, Any], player: int, y: float, own: bool) -> None:
+def _player(picture: Picture, at: Layout, view: dict[str, Any], player: int, y: float, is_own: bool) -> None:
     """Draw a player's reserve, waste, turned card and hand."""
-    seen = given["players"][player]
+    seen = view["players"][player]
     reserve, waste, hand = seen["reserve"], seen["waste"], seen["hand"]
-    name, moving = SEAT_NAMES[0 if own else 1], given["to_move"] == player
-    whose = "your" if own else "opponent's"
+    name, moving = SEAT_NAMES[0 if is_own else 1], view["to_move"] == player
+    whose = "your" if is_own else "opponent's"
     number = reserve["face_down"] + len(reserve["cards"])
     top = f", {card_name(reserve['cards'][-1])} on top" if reserve["cards"] else ""
-    with picture.place("R" if own else "OR", f"{whose} reserve: {number} cards{top}"):
+    with picture.place("R" if is_own else "OR", f"{whose} reserve: {number} cards{top}"):
         picture.pile(reserve["face_down"], at.reserve, y, player, reserve["cards"])
         step = fan_step(len(reserve["cards"]), ACROSS, RESERVE_ROOM, 100)
         picture.fan(reserve["cards"], at.reserve, y, across=step)
         if number:
             picture.badge(str(number), at.reserve + 24, y + 132)
     top = f", {card_name(waste[-1])} on top" if waste else ""
-    with picture.place("waste" if own else "OW", f"{whose} waste: {len(waste)} cards{top}"):
+    with picture.place("waste" if is_own else "OW", f"{whose} waste: {len(waste)} cards{top}"):
         if not waste:
             picture.slot(at.waste, y)
         picture.fan(waste[-WASTE_SHOWN:], at.waste, y, across=ACROSS)
         if waste:
             picture.badge(str(len(waste)), at.waste + 24, y + 132)
-    if given["turned"] and moving:
-        with picture.place("D" if own else "turned", f"{whose} turned card: {card_name(given['turned'])}"):
-            picture.card(given["turned"], at.turned, y)
-    left = hand["size"] - bool(given["turned"] and moving)
-    with picture.place("hand" if own else "other hand", f"{whose} hand: {left} cards"):
+    if view["turned"] and moving:
+        with picture.place("D" if is_own else "turned", f"{whose} turned card: {card_name(view['turned'])}"):
+            picture.card(view["turned"], at.turned, y)
+    left = hand["size"] - bool(view["turned"] and moving)
+    with picture.place("hand" if is_own else "other hand", f"{whose} hand: {left} cards"):
         picture.pile(left, at.hand, y, player)
         if left:
             picture.badge(str(left), at.hand + 24, y + 132)
-    _name(picture, at, given, player, name, y, moving)
+    _name(picture, at, view, player, name, y, moving)
 
 
-def _name(picture: Picture, at: Layout, given: dict[str, Any], player: int, name: str, y: float, moving: bool) -> None:
+def _name(picture: Picture, at: Layout, view: dict[str, Any], player: int, name: str, y: float, moving: bool) -> None:
     """Draw a player's name, points in a match, and the cost of the cards left (RB-21)."""
     (x, down), (width, height) = at.name, at.name_size
     y += down
-    cost = f"{given['players'][player]['penalty_points']} left"
-    said = f"{given['scores'][player]} points" if given["options"].get("match") else ""
-    with picture.place(f"seat {player}", f"{name}: {said or cost}"):
+    cost = f"{view['players'][player]['penalty_points']} left"
+    points = f"{view['scores'][player]} points" if view["options"].get("match") else ""
+    with picture.place(f"seat {player}", f"{name}: {points or cost}"):
         picture.plate(x, y, width, height, bright=moving)
         if height > 80:
             picture.text(name, x + 18, y + height * 0.32, 28, "start", weight="bold")
-            picture.text(said or cost, x + 18, y + height * 0.7, 26, "start")
+            picture.text(points or cost, x + 18, y + height * 0.7, 26, "start")
         else:
             picture.text(name, x + 20, y + height / 2, 28, "start", weight="bold")
-            picture.text(said or cost, x + width - 20, y + height / 2, 28, "end")
+            picture.text(points or cost, x + width - 20, y + height / 2, 28, "end")

@@ -94,13 +94,13 @@ MOVES = tuple(f"{SOURCES[source]}-{TARGETS[target]}" for source, target in rules
 ACTIONS = {text: action for action, text in enumerate(MOVES) if action != ACTION.advance}
 ADVANCES = ("turn", "discard", "end")
 TEXTS = (*MOVES, *ADVANCES)
-NAMES = {f"H{house}": f"house {house}" for house in range(1, 9)} | {
+PLACE_NAMES = {f"H{house}": f"house {house}" for house in range(1, 9)} | {
     "F": "a foundation",
     "OR": "the other player's reserve",
     "OW": "the other player's waste",
 }
 TAKEN = {"R": "a card from the reserve", "D": "the turned card"} | {
-    house: f"a card from {name}" for house, name in NAMES.items() if house.startswith("H")
+    house: f"a card from {name}" for house, name in PLACE_NAMES.items() if house.startswith("H")
 }
 ADVANCED = {"turn": "turn a card", "discard": "discard the turned card", "end": "end the turn"}
 REASONS = ("", "win", "stalemate", "no_progress")
@@ -139,7 +139,7 @@ def move_text(state: State, action: int) -> str:
 def move_words(text: str) -> str:
     """Return a move in words: `move a card from house 2 to house 5`."""
     source, _, target = text.partition("-")
-    return ADVANCED[text] if text in ADVANCED else f"move {TAKEN[source]} to {NAMES[target]}" if source else text
+    return ADVANCED[text] if text in ADVANCED else f"move {TAKEN[source]} to {PLACE_NAMES[target]}" if source else text
 
 
 def question(view: dict[str, Any]) -> str:
@@ -170,13 +170,13 @@ def parse_deal(state: State, deal: object) -> list[Pack]:
 
     Only `packs` is required. `later` has the next games of a match in the same form.
     """
-    given = _game_keys(deal, "deal", "starts", "later")
-    later = given.get("later", [])
+    first = _game_keys(deal, "deal", "starts", "later")
+    later = first.get("later", [])
     if not isinstance(later, (list, tuple)) or len(later) >= MATCH_GAMES:
         raise ValueError(f"deal.later: expected a list of less than {MATCH_GAMES} deals, got {later!r:.80}")
     if later and not state.match:
         raise ValueError("deal.later: only with match=True; otherwise an episode is one game")
-    packs = [_parse_game(given, "deal")]
+    packs = [_parse_game(first, "deal")]
     for i, game in enumerate(later):
         where = f"deal.later[{i}]"
         packs.append(_parse_game(_game_keys(game, where, "starts"), where))
@@ -326,7 +326,7 @@ def view(state: State, seat: int) -> dict[str, Any]:
         "house_moves": int(state.house_moves),
         "idle_turns": int(state.idle),
         "progress": bool(state.progress),
-        "dealt": [_dealt(state, player) for player in range(2)],
+        "dealt": [_seen_pack(state, player) for player in range(2)],
         "legal": legal_texts(GAME, original, seat, state),
     }
 
@@ -352,7 +352,7 @@ def _player_view(state: State, player: int) -> dict[str, Any]:
     }
 
 
-def _dealt(state: State, player: int) -> list[str | None]:
+def _seen_pack(state: State, player: int) -> list[str | None]:
     """Return a pack as dealt, as far as its cards were seen."""
     unseen = int(state.unseen[player])
     return [None if unseen >> int(card) & 1 else CARDS[card] for card in state.packs[player]]
@@ -612,17 +612,17 @@ def picture(given: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _status(given: dict[str, Any]) -> str:
+def _status(view: dict[str, Any]) -> str:
     """Return game, score and counters in one line."""
-    seat = given["seat"]
+    seat = view["seat"]
     parts = []
-    if given["options"].get("match"):
-        parts.append(f"game {given['game_number'] + 1}")
-    parts.append(f"score {given['scores'][seat]} to {given['scores'][1 - seat]}")
-    if given["house_moves"]:
-        parts.append(f"house moves {given['house_moves']}")
-    if given["idle_turns"]:
-        parts.append(f"idle turns {given['idle_turns']}")
+    if view["options"].get("match"):
+        parts.append(f"game {view['game_number'] + 1}")
+    parts.append(f"score {view['scores'][seat]} to {view['scores'][1 - seat]}")
+    if view["house_moves"]:
+        parts.append(f"house moves {view['house_moves']}")
+    if view["idle_turns"]:
+        parts.append(f"idle turns {view['idle_turns']}")
     return "   ".join(parts)
 
 

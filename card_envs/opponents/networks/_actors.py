@@ -28,7 +28,7 @@ class Actor(nn.Module):
     Attributes:
         source: the module or function.
         num_inputs: 1 or 2.
-        outputs: what it returns.
+        outputs: "logits" or "values".
     """
 
     def __init__(self, source: Logits, num_inputs: int, outputs: Outputs) -> None:
@@ -48,7 +48,7 @@ class Actor(nn.Module):
 
 def find_actor(trained: Any, outputs: Outputs | None = None) -> nn.Module:
     """Return the actor of a model of stable-baselines3, a module or a function. Raises ValueError if there is none."""
-    trained = unwrapped(trained)
+    trained = unwrap(trained)
     origins = {kind.__module__.partition(".")[0] for kind in type(trained).__mro__}
     if "stable_baselines3" in origins:
         trained = _of_sb3(trained)
@@ -64,7 +64,7 @@ def find_actor(trained: Any, outputs: Outputs | None = None) -> nn.Module:
     return Actor(trained, 2 if _reads_mask(trained) else 1, outputs or "logits")
 
 
-def unwrapped(trained: Any) -> Any:
+def unwrap(trained: Any) -> Any:
     """Return the module inside what torch wraps around one, with the same weights; anything else as it is.
 
     These are modules from `torch.compile`, replicas over devices or processes, averages of weights, and exported
@@ -123,9 +123,9 @@ class Sb3Actor(nn.Module):
     """An actor of stable-baselines3, with what its environment does to observations.
 
     Attributes:
-        policy: or a network of action values.
+        policy: the actor-critic policy, or a network of action values.
         outputs: what it returns.
-        normalize: as `VecNormalize` did, by the statistics that it shares; None if nothing was normalized.
+        normalize: the scaling of `VecNormalize`, whose statistics it shares; None if nothing was normalized.
     """
 
     def __init__(self, policy: Any, normalize: Normalization | None) -> None:
@@ -136,13 +136,13 @@ class Sb3Actor(nn.Module):
 
     def forward(self, observation: Tensor, action_mask: Tensor) -> Any:
         keys = getattr(self.policy.observation_space, "spaces", None)
-        read = {"action_mask": action_mask}
-        seen: Any = {key: read.get(key, observation) for key in keys} if keys else observation
+        named = {"action_mask": action_mask}
+        inputs: Any = {key: named.get(key, observation) for key in keys} if keys else observation
         if self.normalize is not None:
-            seen = self.normalize(seen)
+            inputs = self.normalize(inputs)
         if not hasattr(self.policy, "mlp_extractor"):
-            return self.policy(seen)
-        features = self.policy.extract_features(seen, self.policy.pi_features_extractor)
+            return self.policy(inputs)
+        features = self.policy.extract_features(inputs, self.policy.pi_features_extractor)
         return self.policy.action_net(self.policy.mlp_extractor.forward_actor(features))
 
 
@@ -152,15 +152,16 @@ class Normalization:
     def __init__(self, env: Any) -> None:
         self.statistics, self.epsilon, self.clip = env.obs_rms, env.epsilon, env.clip_obs
 
-    def __call__(self, seen: Any) -> Any:
+    def __call__(self, observation: Any) -> Any:
         if not isinstance(self.statistics, dict):
-            return self._scaled(seen, self.statistics)
-        return seen | {key: self._scaled(seen[key], found) for key, found in self.statistics.items() if key in seen}
+            return self._scale(observation, self.statistics)
+        keys = self.statistics.keys() & observation.keys()
+        return observation | {key: self._scale(observation[key], self.statistics[key]) for key in keys}
 
-    def _scaled(self, values: Tensor, found: Any) -> Tensor:
+    def _scale(self, values: Tensor, statistics: Any) -> Tensor:
         mean, scale = (
             torch.as_tensor(array, dtype=torch.float32, device=values.device)
-            for array in (found.mean, (found.var + self.epsilon) ** -0.5)
+            for array in (statistics.mean, (statistics.var + self.epsilon) ** -0.5)
         )
         return ((values - mean) * scale).clamp(-self.clip, self.clip)
 
@@ -181,10 +182,10 @@ def _of_sb3(trained: Any) -> Sb3Actor:
 
 def _normalization(trained: object, env: Any) -> Normalization | None:
     """Return how an environment of stable-baselines3 normalizes. Raises ValueError for other changes."""
-    found = None
+    normalization = None
     while env is not None and hasattr(env, "venv"):
-        if type(env).__name__ == "VecNormalize" and found is None:
-            found = Normalization(env) if env.norm_obs else None
+        if type(env).__name__ == "VecNormalize" and normalization is None:
+            normalization = Normalization(env) if env.norm_obs else None
         elif type(env).__name__ not in HARMLESS:
             raise ValueError(
                 f"{_class(trained)}: {type(env).__name__} may change observations before its network reads them; "
@@ -196,16 +197,16 @@ def _normalization(trained: object, env: Any) -> Normalization | None:
             f"{_class(trained)}: {name} may change observations before its network reads them; {PUT_INSIDE}, or the "
             "policy alone if it does not"
         )
-    return found
+    return normalization
 
 
 def _wrappers(env: Any) -> list[str]:
     """Return the names of Gymnasium's wrappers around an environment that change observations."""
-    found = []
+    names = []
     while isinstance(env, gymnasium.Wrapper):
         kinds = {kind.__module__ for kind in type(env).__mro__}
         changes = isinstance(env, gymnasium.ObservationWrapper) or "gymnasium.wrappers.stateful_observation" in kinds
         if changes and type(env).__name__ not in SAME_VALUES:
-            found.append(type(env).__name__)
+            names.append(type(env).__name__)
         env = env.env
-    return found
+    return names

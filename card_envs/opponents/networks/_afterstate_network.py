@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from card_envs.compiling import specialize
 from card_envs.engine.buffers import FLOAT32, checked
 from card_envs.engine.sums import Floats, add_rows
-from card_envs.game import Game, Int8s, State, UInt64s, bot_move
+from card_envs.game import GREEDY, Game, Int8s, State, UInt64s, bot_move
 from card_envs.opponents.macros import Macro, Macros, last_of
 from card_envs.opponents.networks._sparse import add_row
 from card_envs.opponents.networks.afterstates import (
@@ -22,7 +22,6 @@ from card_envs.opponents.networks.afterstates import (
     MOVES_AGAIN,
     NOT_MERGED,
     ONE,
-    PLAYER,
     AfterstateWorkspace,
     MoveRows,
     copy_all,
@@ -75,7 +74,7 @@ class NetworkScorer(NamedTuple):
         moves: workspace of `afterstates`.
         rows: the rows of one decision.
         base: [H1] the position's share of the first layer.
-        one: [H1]; two: [H2] the layers.
+        first_layer: [H1]; second_layer: [H2] activations.
         active: [H1] indices of the active units of the first layer.
     """
 
@@ -83,8 +82,8 @@ class NetworkScorer(NamedTuple):
     moves: AfterstateWorkspace
     rows: MoveRows
     base: Floats
-    one: Floats
-    two: Floats
+    first_layer: Floats
+    second_layer: Floats
     active: NDArray[np.int32]
 
 
@@ -95,7 +94,7 @@ def move_scores(
 
     Raises ValueError if the network does not fit the game.
     """
-    loop = specialize(score_tables, game, PLAYER, functions=((write_decision, writer_of(lookahead)),))
+    loop = specialize(score_tables, game, GREEDY, functions=((write_decision, writer_of(lookahead)),))
     loop(0, len(states), states, new_scorer(game, network), scores)
 
 
@@ -108,10 +107,10 @@ def new_scorer(game: Game, network: AfterstateNetwork) -> NetworkScorer:
     shapes = (seen, inner), (num_moves, inner), (inner,), (inner, outer), (outer,), (outer,), (2,)
     for name, weights, shape in zip(AfterstateNetwork._fields, network, shapes, strict=True):
         checked(f"network: {name}", weights, shape, FLOAT32, written=False)
-    base, one = np.zeros((2, inner), np.float32)
-    two, active = np.zeros(outer, np.float32), np.zeros(inner, np.int32)
+    base, first_layer = np.zeros((2, inner), np.float32)
+    second_layer, active = np.zeros(outer, np.float32), np.zeros(inner, np.int32)
     rows = new_rows(rules.NUM_ACTIONS, num_moves)
-    return NetworkScorer(network, moves, rows, base, one, two, active)
+    return NetworkScorer(network, moves, rows, base, first_layer, second_layer, active)
 
 
 def score_tables(first: int, last: int, states: NDArray[Any], scorer: NetworkScorer, scores: Floats) -> None:
@@ -165,8 +164,8 @@ def score_macros(
     Args:
         state: not modified.
         macros: [C, L].
-        number: of macro-actions.
-        scorer: of this thread.
+        number: how many macro-actions to score.
+        scorer: this thread's network and workspace.
         reached: [C] scratch.
         live: [C] set to 0 for those merged into another.
         scores: [C] written where live.
@@ -176,19 +175,19 @@ def score_macros(
     load_decision(state, moves)
     draw_lookahead_worlds(state.seat, moves)
     sum_position(scorer)
-    different = 0
+    num_different = 0
     for c in range(number):
         there, mark = follow_macro(state, macros[c], moves)
-        if not is_first_reached(there, reached, different):
+        if not is_first_reached(there, reached, num_different):
             live[c] = 0
             continue
-        different += 1
+        num_different += 1
         ends_deal = mark == ENDS_DEAL
-        found = write_outcome(state, macros[c], ends_deal, moves, rows, 0)
+        end = write_outcome(state, macros[c], ends_deal, moves, rows, 0)
         if there == NOT_MERGED:
-            found = write_entry(size + last_of(macros[c]), ONE, rows, found)
-        found = write_flags(mark == MOVES_AGAIN, ends_deal, c == 0, moves, rows, found)
-        scores[c] = score(0, found, c == 0, scorer)
+            end = write_entry(size + last_of(macros[c]), ONE, rows, end)
+        end = write_flags(mark == MOVES_AGAIN, ends_deal, c == 0, moves, rows, end)
+        scores[c] = score(0, end, c == 0, scorer)
 
 
 def sum_position(scorer: NetworkScorer) -> None:
@@ -206,19 +205,19 @@ def sum_position(scorer: NetworkScorer) -> None:
 
 def score(start: int, end: int, is_baseline: bool, scorer: NetworkScorer) -> Any:
     """Return the score of a move: its entries [start, end) are added to the position's share."""
-    network, one, two, active = scorer.network, scorer.one, scorer.two, scorer.active
-    copy_all(scorer.base, one)
-    add_rows(network.moves, scorer.rows.entry, scorer.rows.value, start, end, one)
+    network, first_layer, second_layer, active = scorer.network, scorer.first_layer, scorer.second_layer, scorer.active
+    copy_all(scorer.base, first_layer)
+    add_rows(network.moves, scorer.rows.entry, scorer.rows.value, start, end, first_layer)
     number = 0
-    for h in range(one.shape[0]):
-        value = one[h]
+    for h in range(first_layer.shape[0]):
+        value = first_layer[h]
         active[number] = h
-        one[number] = value
+        first_layer[number] = value
         number += value > ZERO
-    copy_all(network.second_bias, two)
-    add_rows(network.second, active, one, 0, number, two)
+    copy_all(network.second_bias, second_layer)
+    add_rows(network.second, active, first_layer, 0, number, second_layer)
     total = ZERO
-    for j in range(two.shape[0]):
-        total += max(two[j], ZERO) * network.last[j]
+    for j in range(second_layer.shape[0]):
+        total += max(second_layer[j], ZERO) * network.last[j]
     total += network.ends[0]
     return total + network.ends[1] if is_baseline else total

@@ -39,9 +39,9 @@ class NTupleNetwork(NamedTuple):
     """A network, and what one thread needs to value the positions that can be reached.
 
     Attributes:
-        weights: [W] of the network.
+        weights: [W] the network's weights.
         planning: the planner's workspace.
-        values: [M] of positions.
+        values: [M] the value of each position.
     """
 
     weights: Floats
@@ -132,7 +132,7 @@ def write_best_macros(state: State, most: int, network: NTupleNetwork, order: In
     Args:
         state: not modified.
         most: number of positions.
-        network: of this thread.
+        network: the network, with this thread's workspace.
         order: [most] scratch.
         macros: [C, MAX_LENGTH] written.
     """

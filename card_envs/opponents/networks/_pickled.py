@@ -18,24 +18,21 @@ class _Pickler(pickle.Pickler):
         if isinstance(part, torch.jit.ScriptModule):
             file = io.BytesIO()
             torch.jit.save(part, file)
-            return _loaded_script, (file.getvalue(),)
+            file.seek(0)
+            return torch.jit.load, (file,)
         if isinstance(part, fx.GraphModule):
-            return _untyped(part).__reduce__()
+            return _without_types(part).__reduce__()
         return NotImplemented
 
 
-def pickled(module: nn.Module) -> bytes:
+def pickle_module(module: nn.Module) -> bytes:
     """Return a module as a pickle for `pickle.loads`. Raises what pickling does for parts of other kinds."""
     file = io.BytesIO()
     _Pickler(file).dump(module)
     return file.getvalue()
 
 
-def _loaded_script(data: bytes) -> Any:
-    return torch.jit.load(io.BytesIO(data))  # type: ignore[no-untyped-call]
-
-
-def _untyped(module: Any) -> fx.GraphModule:
+def _without_types(module: Any) -> fx.GraphModule:
     """Return a graph with the same weights, without types as text; an exported one for tensors, without its checks."""
     graph = copy.deepcopy(module.graph)
     if is_exported := any(kind.__name__ == "_StatefulGraphModule" for kind in type(module).__mro__):

@@ -59,9 +59,9 @@ def _compress(obs: Any, rows: Any, scale: Any, starts: Any, entry: Any, value: A
     """
     size = obs.shape[1]
     whole = size - size % 8
-    found = 0
+    count = 0
     for i in range(len(rows)):
-        starts[i] = found
+        starts[i] = count
         row = obs[rows[i]]
         words = row[:whole].view(np.uint64)
         for w in range(len(words)):
@@ -70,16 +70,16 @@ def _compress(obs: Any, rows: Any, scale: Any, starts: Any, entry: Any, value: A
                 byte = lowest(word) >> 3
                 word &= ~(BYTE << np.uint64(8 * byte))
                 j = 8 * w + byte
-                entry[found] = j
-                value[found] = row[j] * scale[j]
-                found += 1
+                entry[count] = j
+                value[count] = row[j] * scale[j]
+                count += 1
         for j in range(whole, size):
             if row[j] != 0:
-                entry[found] = j
-                value[found] = row[j] * scale[j]
-                found += 1
-    starts[len(rows)] = found
-    return found
+                entry[count] = j
+                value[count] = row[j] * scale[j]
+                count += 1
+    starts[len(rows)] = count
+    return count
 
 
 def _sum_weights(starts: Any, entry: Any, value: Any, rows: Any, weight: Any, bias: Any, out: Any) -> None:
@@ -103,8 +103,8 @@ def compress(obs: Int8s, rows: Int64s, scale: Floats) -> SparseRows:
     most = len(rows) * obs.shape[1]
     starts, entry = np.empty(len(rows) + 1, np.int64), np.empty(most, np.int32)  # untouched memory costs nothing
     value = np.empty(most, np.float32)
-    found = specialize(_compress)(obs, rows, scale, starts, entry, value)
-    return SparseRows(starts, entry[:found].copy(), value[:found].copy())
+    count = specialize(_compress)(obs, rows, scale, starts, entry, value)
+    return SparseRows(starts, entry[:count].copy(), value[:count].copy())
 
 
 def sum_weights(sparse: SparseRows, rows: Int64s, weight: Floats, bias: Floats) -> Floats:

@@ -29,6 +29,7 @@ from card_envs.engine.kernels import bot_actions
 from card_envs.engine.sets import lowest
 from card_envs.engine.sums import Floats
 from card_envs.game import (
+    GREEDY,
     Field,
     Game,
     Int8s,
@@ -46,7 +47,6 @@ from card_envs.game import (
 from card_envs.opponents.macros import NO_ACTION, Macro, observation_hash
 from card_envs.opponents.networks._sparse import BYTE, SparseRows
 
-PLAYER = "greedy"  # its action is the baseline
 NUM_WORLDS = 6  # for actions that reveal a hidden card
 NUM_AHEAD, CHANCE_AHEAD = 6, 6  # lookahead: worlds, and hidden cards revealed in each
 MAX_FOLLOWED, MAX_AHEAD = 64, 512  # most actions of `greedy` before the worlds are drawn, and in them
@@ -54,7 +54,7 @@ KEPT, MOVES_AGAIN, ENDS_DEAL = 1, 2, 4  # flags of an action with lookahead
 NOT_MERGED = np.uint64(0)  # the hash of an afterstate that is unlike all others
 NUM_FLAGS = 3  # `goes_on`, `ends_deal`, `baseline`: the last entries
 ONE = np.float32(1)
-PART = 256  # decisions at a time, so that buffers stay in the CPU cache
+DECISIONS_AT_ONCE = 256  # so that buffers stay in the CPU cache
 
 
 class Afterstates(NamedTuple):
@@ -62,7 +62,7 @@ class Afterstates(NamedTuple):
 
     Attributes:
         first: [n + 1]; decision i has the rows first[i] to first[i + 1].
-        action: [R] of each row.
+        action: [R] the action of each row.
         rows: [R] changes of each action: sparse rows of `move_fields`.
     """
 
@@ -74,11 +74,11 @@ class Afterstates(NamedTuple):
         """Return [R], the decision that each row belongs to."""
         return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
-    def shown(self, num_actions: int) -> Int8s:
+    def action_mask(self, num_actions: int) -> Int8s:
         """Return [n, num_actions] int8, 1 for each action with a row."""
-        shown = np.zeros((len(self.first) - 1, num_actions), np.int8)
-        shown[self.decision(), self.action] = 1
-        return shown
+        mask = np.zeros((len(self.first) - 1, num_actions), np.int8)
+        mask[self.decision(), self.action] = 1
+        return mask
 
 
 def move_fields(rules: Rules) -> tuple[Field, ...]:
@@ -104,14 +104,14 @@ class AfterstateWorkspace(NamedTuple):
     """The workspace of the loops; observations are padded to a multiple of 8.
 
     Attributes:
-        scale: [M] of the entries of `move_fields`.
-        all_see_alike: of the game: then lookahead goes on with the actions of all seats, else with the seat's own.
+        scale: [M] the factors of the entries of `move_fields`.
+        all_see_alike: the game's; if true, lookahead goes on with the actions of all seats, else with the seat's own.
         worlds: [2 + NUM_AHEAD] a world, its state after an action, and the worlds of the lookahead.
         before, after, agreed: [D] observations.
         legal_now, legal_after, legal_there: [A].
         single: [1] an action as a macro-action.
         key: [1] the stream of the worlds.
-        sums: [D] of observations.
+        sums: [D] summed observations.
         followed: [A] hashes of the afterstates of the legal actions; reached: [A] those that differ.
         kept: [A] KEPT, plus MOVES_AGAIN or ENDS_DEAL if true; 0: illegal, or merged into another action.
     """
@@ -137,9 +137,9 @@ class MoveRows(NamedTuple):
     """Output buffers: the changes of each action.
 
     Attributes:
-        actions: [R] of each row.
+        actions: [R] the action of each row.
         starts: [R + 1], from 0; row r has the entries starts[r] to starts[r + 1].
-        entry, value: of all rows, concatenated.
+        entry, value: columns and values of all rows, concatenated.
     """
 
     actions: Int64s
@@ -151,14 +151,24 @@ class MoveRows(NamedTuple):
 def new_afterstate_workspace(game: Game) -> AfterstateWorkspace:
     """Return the workspace of one thread."""
     rules = game.rules
-    before, after, agreed = np.zeros((3, -(-rules.OBS_SIZE // 8) * 8), np.int8)
-    legal_now, legal_after, legal_there = np.zeros((3, rules.NUM_ACTIONS), np.int8)
-    worlds, sums = np.zeros(2 + NUM_AHEAD, rules.STATE), np.zeros(len(before), np.int16)
-    single, key = np.zeros(1, np.int16), np.zeros(1, np.uint64)
-    (followed, reached), kept = np.zeros((2, rules.NUM_ACTIONS), np.uint64), np.zeros(rules.NUM_ACTIONS, np.int8)
-    seen = before, after, agreed, legal_now, legal_after, legal_there
-    rest = single, key, sums, followed, reached, kept
-    return AfterstateWorkspace(move_scale(rules), game.all_see_alike, worlds, *seen, *rest)
+    size = -(-rules.OBS_SIZE // 8) * 8
+    return AfterstateWorkspace(
+        scale=move_scale(rules),
+        all_see_alike=game.all_see_alike,
+        worlds=np.zeros(2 + NUM_AHEAD, rules.STATE),
+        before=np.zeros(size, np.int8),
+        after=np.zeros(size, np.int8),
+        agreed=np.zeros(size, np.int8),
+        legal_now=np.zeros(rules.NUM_ACTIONS, np.int8),
+        legal_after=np.zeros(rules.NUM_ACTIONS, np.int8),
+        legal_there=np.zeros(rules.NUM_ACTIONS, np.int8),
+        single=np.zeros(1, np.int16),
+        key=np.zeros(1, np.uint64),
+        sums=np.zeros(size, np.int16),
+        followed=np.zeros(rules.NUM_ACTIONS, np.uint64),
+        reached=np.zeros(rules.NUM_ACTIONS, np.uint64),
+        kept=np.zeros(rules.NUM_ACTIONS, np.int8),
+    )
 
 
 def new_rows(moves: int, entries: int) -> MoveRows:
@@ -194,7 +204,7 @@ def write_moves(
         first, last: which tables.
         states: [B]; not modified.
         baseline: [B] the actions of `greedy`.
-        workspace: of this thread.
+        workspace: this thread's workspace.
         firsts: [last - first + 1] written.
         rows: written, and large enough.
     """
@@ -210,24 +220,24 @@ def write_afterstates(state: State, baseline: int, workspace: AfterstateWorkspac
     load_decision(state, workspace)
     for action in range(workspace.legal_now.shape[0]):
         if workspace.legal_now[action]:
-            found = write_afterstate(state, action, action == baseline, workspace, rows, rows.starts[moves])
-            moves = end_row(action, rows, moves, found)
+            end = write_afterstate(state, action, action == baseline, workspace, rows, rows.starts[moves])
+            moves = end_row(action, rows, moves, end)
     return moves
 
 
 def write_afterstate(
-    state: State, action: int, is_baseline: bool, workspace: AfterstateWorkspace, rows: MoveRows, found: int
+    state: State, action: int, is_baseline: bool, workspace: AfterstateWorkspace, rows: MoveRows, end: int
 ) -> int:
-    """Write what an action changes, from `found` entries on; return the number of entries then."""
+    """Write what an action changes, after `end` entries; return the number of entries then."""
     legal_after, size = workspace.legal_after, obs_size(workspace)
     moves_again, ends_deal = play_move(state, action, NUM_WORLDS if reveals(state, action) else 1, workspace)
-    found = write_changes(workspace.before, workspace.agreed, workspace.scale, rows, found)
-    found = write_entry(size + action, ONE, rows, found)
+    end = write_changes(workspace.before, workspace.agreed, workspace.scale, rows, end)
+    end = write_entry(size + action, ONE, rows, end)
     if moves_again:
         for a in range(legal_after.shape[0]):
             if legal_after[a]:
-                found = write_entry(size + legal_after.shape[0] + a, ONE, rows, found)
-    return write_flags(moves_again, ends_deal, is_baseline, workspace, rows, found)
+                end = write_entry(size + legal_after.shape[0] + a, ONE, rows, end)
+    return write_flags(moves_again, ends_deal, is_baseline, workspace, rows, end)
 
 
 def write_lookahead(state: State, baseline: int, workspace: AfterstateWorkspace, rows: MoveRows, moves: int) -> int:
@@ -243,35 +253,35 @@ def write_lookahead(state: State, baseline: int, workspace: AfterstateWorkspace,
         draw_lookahead_worlds(state.seat, workspace)
     for action in range(kept.shape[0]):
         if kept[action]:
-            found = write_followed(
+            end = write_followed(
                 state, action, kept[action], number, action == baseline, workspace, rows, rows.starts[moves]
             )
-            moves = end_row(action, rows, moves, found)
+            moves = end_row(action, rows, moves, end)
     return moves
 
 
 def write_followed(
     state: State, action: int, mark: int, number: int, is_baseline: bool, workspace: AfterstateWorkspace,
-    rows: MoveRows, found: int,
+    rows: MoveRows, end: int,
 ) -> int:  # fmt: skip
-    """Write where an action leads, one of `number` afterstates, from `found` entries on; return their number then."""
-    size, begin = obs_size(workspace), found
+    """Write where an action leads, one of `number` afterstates, after `end` entries; return their number then."""
+    size, begin = obs_size(workspace), end
     moves_again, ends_deal = mark & MOVES_AGAIN != 0, mark & ENDS_DEAL != 0
     if ends_deal or number > 1:
         workspace.single[0] = action
-        found = write_outcome(state, workspace.single, ends_deal, workspace, rows, found)
+        end = write_outcome(state, workspace.single, ends_deal, workspace, rows, end)
     if reveals(state, action):
-        found = write_entry(size + action, ONE, rows, found)
-    found = write_flags(moves_again, ends_deal, is_baseline, workspace, rows, found)
-    if found == begin:  # no row is empty
-        found = write_entry(size + action, ONE, rows, found)
-    return found
+        end = write_entry(size + action, ONE, rows, end)
+    end = write_flags(moves_again, ends_deal, is_baseline, workspace, rows, end)
+    if end == begin:  # no row is empty
+        end = write_entry(size + action, ONE, rows, end)
+    return end
 
 
-def end_row(action: int, rows: MoveRows, moves: int, found: int) -> int:
-    """End the row of an action, which has the entries up to `found`; return the number of rows then."""
+def end_row(action: int, rows: MoveRows, moves: int, end: int) -> int:
+    """End the row of an action, which has the entries up to `end`; return the number of rows then."""
     rows.actions[moves] = action
-    rows.starts[moves + 1] = found
+    rows.starts[moves + 1] = end
     return moves + 1
 
 
@@ -296,14 +306,14 @@ def draw_lookahead_worlds(seat: int, workspace: AfterstateWorkspace) -> None:
 
 
 def write_outcome(
-    state: State, macro: Macro, ends_deal: bool, workspace: AfterstateWorkspace, rows: MoveRows, found: int
+    state: State, macro: Macro, ends_deal: bool, workspace: AfterstateWorkspace, rows: MoveRows, end: int
 ) -> int:
     """Append the changes by a macro-action; return the number of entries then."""
     if ends_deal:
         follow_macro(state, macro, workspace)
-        return write_changes(workspace.before, workspace.after, workspace.scale, rows, found)
+        return write_changes(workspace.before, workspace.after, workspace.scale, rows, end)
     sum_ahead(macro, state.seat, workspace)
-    return write_means(workspace.before, workspace.sums, workspace.scale, rows, found)
+    return write_means(workspace.before, workspace.sums, workspace.scale, rows, end)
 
 
 def play_move(state: State, action: int, num_worlds: int, workspace: AfterstateWorkspace) -> tuple[bool, bool]:
@@ -419,10 +429,10 @@ def play_ahead(state: State, action: int, seat: int, all_see_alike: bool, cards:
     Unless all see alike, every action of another seat than the given one counts as one. At most `most` actions are
     played.
     """
-    shown = 0
+    revealed = 0
     for _ in range(most):
-        shown += reveals(state, action) or (state.seat != seat and not all_see_alike)
-        if shown > cards:
+        revealed += reveals(state, action) or (state.seat != seat and not all_see_alike)
+        if revealed > cards:
             return
         play(state, action)
         if state.needs_deal:
@@ -450,7 +460,7 @@ def keep_legal(state: Any, legal_after: Int8s, mask: Int8s) -> None:
         legal_after[a] &= mask[a]
 
 
-def write_changes(before: Int8s, after: Int8s, scale: Floats, rows: MoveRows, found: int) -> int:
+def write_changes(before: Int8s, after: Int8s, scale: Floats, rows: MoveRows, end: int) -> int:
     """Append the entries that differ, comparing eight bytes at a time; return the number of entries then."""
     old, new = before.view(np.uint64), after.view(np.uint64)
     for w in range(old.shape[0]):
@@ -459,38 +469,38 @@ def write_changes(before: Int8s, after: Int8s, scale: Floats, rows: MoveRows, fo
             byte = lowest(word) >> 3
             word &= ~(BYTE << np.uint64(8 * byte))
             j = 8 * w + byte
-            found = write_entry(j, np.float32(int(after[j]) - int(before[j])) * scale[j], rows, found)
-    return found
+            end = write_entry(j, np.float32(int(after[j]) - int(before[j])) * scale[j], rows, end)
+    return end
 
 
-def write_means(before: Int8s, sums: NDArray[np.int16], scale: Floats, rows: MoveRows, found: int) -> int:
+def write_means(before: Int8s, sums: NDArray[np.int16], scale: Floats, rows: MoveRows, end: int) -> int:
     """Append the entries whose mean over the worlds differs; return the number of entries then."""
     for j in range(before.shape[0]):
         change = int(sums[j]) - NUM_AHEAD * int(before[j])
         if change:
-            found = write_entry(j, np.float32(change) / np.float32(NUM_AHEAD) * scale[j], rows, found)
-    return found
+            end = write_entry(j, np.float32(change) / np.float32(NUM_AHEAD) * scale[j], rows, end)
+    return end
 
 
-def write_entry(entry: int, value: np.float32, rows: MoveRows, found: int) -> int:
+def write_entry(entry: int, value: np.float32, rows: MoveRows, end: int) -> int:
     """Append an entry; return the number of entries then."""
-    rows.entry[found] = entry
-    rows.value[found] = value
-    return found + 1
+    rows.entry[end] = entry
+    rows.value[end] = value
+    return end + 1
 
 
 def write_flags(
-    moves_again: bool, ends_deal: bool, is_baseline: bool, workspace: AfterstateWorkspace, rows: MoveRows, found: int
+    moves_again: bool, ends_deal: bool, is_baseline: bool, workspace: AfterstateWorkspace, rows: MoveRows, end: int
 ) -> int:
     """Append the flags that are set."""
     flags = workspace.scale.shape[0] - NUM_FLAGS
     if moves_again:
-        found = write_entry(flags, ONE, rows, found)
+        end = write_entry(flags, ONE, rows, end)
     if ends_deal:
-        found = write_entry(flags + 1, ONE, rows, found)
+        end = write_entry(flags + 1, ONE, rows, end)
     if is_baseline:
-        found = write_entry(flags + 2, ONE, rows, found)
-    return found
+        end = write_entry(flags + 2, ONE, rows, end)
+    return end
 
 
 def afterstates(
@@ -507,21 +517,21 @@ def afterstates(
     """
     if baseline is None:
         baseline = np.zeros(len(states), np.int64)
-        specialize_bot(bot_actions, game, PLAYER)(0, len(states), states, baseline)
-    loop = specialize(write_moves, game, PLAYER, functions=((write_decision, writer_of(lookahead)),))
+        specialize_bot(bot_actions, game, GREEDY)(0, len(states), states, baseline)
+    loop = specialize(write_moves, game, GREEDY, functions=((write_decision, writer_of(lookahead)),))
     workspace = new_afterstate_workspace(game)
     parts = []
-    for start in range(0, len(tables), PART):
-        part = tables[start : start + PART]
+    for start in range(0, len(tables), DECISIONS_AT_ONCE):
+        part = tables[start : start + DECISIONS_AT_ONCE]
         at, number = states[part], len(part)
         room = specialize(count_moves, game)(0, number, at, workspace.legal_now)
         firsts, rows = np.zeros(number + 1, np.int64), new_rows(room, len(workspace.scale))
         loop(0, number, at, baseline[part], workspace, firsts, rows)
         moves = firsts[-1]
-        found = rows.starts[moves]
-        sparse = SparseRows(rows.starts[: moves + 1], rows.entry[:found].copy(), rows.value[:found].copy())
+        num_entries = rows.starts[moves]
+        sparse = SparseRows(rows.starts[: moves + 1], rows.entry[:num_entries].copy(), rows.value[:num_entries].copy())
         parts.append(Afterstates(firsts, rows.actions[:moves], sparse))
-    return joined(parts)
+    return concatenate(parts)
 
 
 def writer_of(lookahead: bool) -> Any:
@@ -529,7 +539,7 @@ def writer_of(lookahead: bool) -> Any:
     return write_lookahead if lookahead else write_afterstates
 
 
-def joined(parts: list[Afterstates]) -> Afterstates:
+def concatenate(parts: list[Afterstates]) -> Afterstates:
     """Return the decisions of all parts, concatenated."""
     if not parts:
         none = SparseRows(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))

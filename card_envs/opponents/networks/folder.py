@@ -15,7 +15,7 @@ from safetensors.numpy import load, save
 from card_envs.compiling import specialize_bot
 from card_envs.engine.batch import BatchEnv
 from card_envs.engine.kernels import bot_playout
-from card_envs.game import Game, layout_digest
+from card_envs.game import GREEDY, Game, layout_digest
 from card_envs.games import get_game
 from card_envs.opponents.networks.ntuple_policy import MAX_POSITIONS, MOST_POSITIONS, NTuplePolicy
 from card_envs.opponents.networks.onnx import OnnxPolicy, check_self_contained
@@ -35,7 +35,7 @@ CARD_FILE = "opponent.json"
 WEIGHTS_FILE = "weights.safetensors"
 MODEL_FILE = "model.onnx"
 MAX_BYTES = {CARD_FILE: 1 << 20, WEIGHTS_FILE: 64 << 20, MODEL_FILE: 64 << 20}
-KINDS: dict[Architecture, type[TrainedPolicy]] = {**ARCHITECTURES, NTuplePolicy.architecture: NTuplePolicy}
+NETWORK_CLASSES: dict[Architecture, type[TrainedPolicy]] = {**ARCHITECTURES, NTuplePolicy.architecture: NTuplePolicy}
 GOLDEN = "golden."  # prefix of the golden rows: inputs and logits, replayed on loading
 LOGITS = "logits"
 NUM_GOLDEN_ROWS, MAX_GOLDEN_ROWS = 32, 4096
@@ -121,7 +121,7 @@ def golden_decisions(game: Game, options: dict[str, Any] | None = None) -> Decis
     """Return decisions at different stages of deals, to store as golden rows."""
     env = BatchEnv(game, NUM_GOLDEN_ROWS, options=options)
     for table in range(NUM_GOLDEN_ROWS):
-        specialize_bot(bot_playout, game, "greedy")(table, table + 1, env.states, 3 * table)
+        specialize_bot(bot_playout, game, GREEDY)(table, table + 1, env.states, 3 * table)
     return decisions_at(game, env.states)
 
 
@@ -224,7 +224,7 @@ def load_network(folder: Path, game: Game | None = None, sampled: bool = True) -
             check_self_contained(model)
             policy: TrainedPolicy = OnnxPolicy(game, model, sampled and card.sampled)
         else:
-            policy = KINDS[card.architecture](game, tensors, sampled and card.sampled)
+            policy = NETWORK_CLASSES[card.architecture](game, tensors, sampled and card.sampled)
             if isinstance(policy, NTuplePolicy):
                 policy.max_positions = card.max_positions
         policy.check_inputs(golden)
@@ -257,7 +257,7 @@ def _load(folder: Path, game: Game | None) -> tuple[Card, Game, dict[str, NDArra
     golden = {name.removeprefix(GOLDEN): tensors.pop(name) for name in list(tensors) if name.startswith(GOLDEN)}
     shapes = {}
     if card.architecture != "onnx":
-        shapes = KINDS[card.architecture].shapes(game, card.hidden)
+        shapes = NETWORK_CLASSES[card.architecture].shapes(game, card.hidden)
     try:
         check_weights(tensors, shapes)
         if not all(np.isfinite(tensor).all() for tensor in tensors.values()):

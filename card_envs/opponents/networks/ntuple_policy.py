@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.compiling import specialize
-from card_envs.engine.buffers import check_int, for_loops
-from card_envs.game import Game, Int64s
+from card_envs.engine.buffers import as_writable, check_int
+from card_envs.game import GREEDY, Game, Int64s
 from card_envs.opponents.macros import MAX_LENGTH, Macros, PlanCache
 from card_envs.opponents.networks._ntuples import (
     NTupleNetwork,
@@ -20,7 +20,7 @@ from card_envs.opponents.networks._ntuples import (
     write_features,
 )
 from card_envs.opponents.networks._sparse import SparseRows
-from card_envs.opponents.networks.afterstates import PLAYER, Afterstates
+from card_envs.opponents.networks.afterstates import Afterstates
 from card_envs.opponents.networks.policies import (
     ILLEGAL,
     Architecture,
@@ -49,7 +49,7 @@ class NTuplePolicy(TrainedPolicy):
         """Take weights named and shaped as in `shapes`, in float16 or float32."""
         super().__init__(game, weights, sampled)
         self.max_positions = check_int(max_positions, 1, MOST_POSITIONS, "max_positions")
-        self.table = for_loops(np.ascontiguousarray(weights["weights"], np.float32))
+        self.table = as_writable(np.ascontiguousarray(weights["weights"], np.float32))
         self.plans = PlanCache()
 
     @staticmethod
@@ -87,7 +87,7 @@ class NTuplePolicy(TrainedPolicy):
         """
         macros, numbers = np.empty((len(states), most, MAX_LENGTH), np.int16), np.zeros(len(states), np.int64)
         order = np.zeros(most, np.int64)
-        specialize(find_best_macros, self.game, PLAYER)(0, len(states), states, self.network(), order, macros, numbers)
+        specialize(find_best_macros, self.game, GREEDY)(0, len(states), states, self.network(), order, macros, numbers)
         return macros, numbers
 
     def network(self, positions: int | None = None) -> NTupleNetwork:
@@ -104,12 +104,12 @@ class NTuplePolicy(TrainedPolicy):
         first, action = [0], []
         entries, numbers = [np.zeros(0, np.int32)], [np.zeros(0, np.float32)]
         for i in range(len(states)):
-            specialize(write_best, game, PLAYER)(i, states, network, macro, best)
+            specialize(write_best, game, GREEDY)(i, states, network, macro, best)
             for move in np.flatnonzero(best >= 0).tolist():
-                found = specialize(write_features, game)(int(best[move]), network.planning, entry, value)
+                number = specialize(write_features, game)(int(best[move]), network.planning, entry, value)
                 action.append(move)
-                entries.append(entry[:found].astype(np.int32))
-                numbers.append(np.full(found, value[0], np.float32))
+                entries.append(entry[:number].astype(np.int32))
+                numbers.append(np.full(number, value[0], np.float32))
             first.append(len(action))
         starts = np.cumsum([len(part) for part in entries])
         rows = SparseRows(starts, np.concatenate(entries), np.concatenate(numbers))

@@ -185,8 +185,8 @@ def model_file(path: str | Path, limit: int) -> bytes:
     """Return an ONNX file as one self-contained model; torch's exporter, for one, stores weights beside it.
 
     Args:
-        path: of the model.
-        limit: of the model with its weights, in bytes.
+        path: the model's file.
+        limit: most bytes of the model with its weights.
 
     Raises:
         ValueError: not a model, too large, or its weights are not in regular files in its own folder.
@@ -284,7 +284,7 @@ def dense_moves(rules: Rules, inputs: Inputs) -> Inputs:
     """Return a model's inputs of the legal actions, for networks that score actions by their afterstates.
 
     Args:
-        rules: of the game.
+        rules: the game's rules.
         inputs: `policy.inputs(decisions)` of the `AfterstatePolicy` or `OnnxPolicy` that the model is.
 
     Returns:
@@ -311,34 +311,32 @@ def to_onnx(policy: TrainedPolicy) -> bytes:
     """
     try:
         import onnx
-        from onnx import TensorProto, helper
     except ImportError:
         raise ValueError(MISSING) from None
     if isinstance(policy, OnnxPolicy):
         return _with_metadata(onnx.load_model_from_string(policy.model), policy.game)
     if policy.architecture == "n-tuple":
         raise ValueError(f"a network of {policy.architecture} can't be written as an ONNX model")
-    rules = policy.game.rules
-    graph = _Graph()
-    sizes = wanted_inputs(rules)
+    rules, graph = policy.game.rules, _Graph()
     names = ["observation", "action_mask"]
     seen = graph.node("Concat", *names, axis=1)
     (first, bias), *rest = layers_of(policy.weights)
     x = graph.node("MatMul", seen, graph.constant(first * input_scale(policy.game.input_fields)[:, None]))
     x = graph.node("Add", x, graph.constant(bias))
     if isinstance(policy, AfterstatePolicy):
-        shown = MOVES[policy.lookahead]
-        names += [shown, "decision", "action"]
+        moves = MOVES[policy.lookahead]
+        names += [moves, "decision", "action"]
         weight = policy.weights["move.weight"].astype(np.float32).T * move_scale(rules)[:, None]
-        change = graph.node("MatMul", shown, graph.constant(weight))
+        change = graph.node("MatMul", moves, graph.constant(weight))
         x = graph.node("Add", graph.node("Gather", x, "decision", axis=0), change)
     for weight, bias in rest:
         x = graph.node("Add", graph.node("MatMul", graph.node("Relu", x), graph.constant(weight)), graph.constant(bias))
     legal = graph.node("Greater", "action_mask", graph.constant(np.zeros((), np.float32)))
     low = graph.constant(np.full((), ILLEGAL, np.float32))
     if isinstance(policy, AfterstatePolicy):
-        own = graph.node("Gather", shown, graph.constant(np.array([total(move_fields(rules)) - 1])), axis=1)
-        x = graph.node("Add", x, graph.node("Mul", own, graph.constant(policy.weights["own"].astype(np.float32))))
+        is_baseline = graph.node("Gather", moves, graph.constant(np.array([total(move_fields(rules)) - 1])), axis=1)
+        bonus = graph.constant(policy.weights["own"].astype(np.float32))
+        x = graph.node("Add", x, graph.node("Mul", is_baseline, bonus))
         scores = graph.node("Squeeze", x, graph.constant(np.array([1])))
         axis = graph.constant(np.array([1]))
         at = graph.node(
@@ -348,28 +346,7 @@ def to_onnx(policy: TrainedPolicy) -> bytes:
     never = graph.constant(np.full((), -np.inf, np.float32))
     x = graph.node("Softmax", graph.node("Where", legal, x, never), axis=1)
     graph.node("Identity", x, output="probabilities")
-    kinds = {FLOATS: TensorProto.FLOAT, WHOLE: TensorProto.INT64}
-    rows = dict.fromkeys(("observation", "action_mask", "probabilities"), "n")
-
-    def entry(name: str, kind: str, shape: list[int | None]) -> Any:
-        return helper.make_tensor_value_info(
-            name, kinds[kind], [rows.get(name, "R") if size is None else size for size in shape]
-        )
-
-    model = helper.make_model(
-        helper.make_graph(
-            graph.nodes,
-            policy.game.name,
-            [entry(name, *sizes[name]) for name in names],
-            [entry("probabilities", FLOATS, [None, rules.NUM_ACTIONS])],
-            graph.constants,
-        ),
-        opset_imports=[helper.make_opsetid("", OPSET)],
-        ir_version=IR_VERSION,
-        producer_name="card_envs",
-    )
-    onnx.checker.check_model(model, full_check=True)
-    return _with_metadata(model, policy.game)
+    return _with_metadata(graph.to_model(policy.game, names), policy.game)
 
 
 def inputs_read(model: bytes) -> list[str]:
@@ -386,7 +363,7 @@ def _inputs(graph: Any) -> list[Any]:
 
 
 def _with_metadata(model: Any, game: Game) -> bytes:
-    """Return a model that says which game it plays and what it reads."""
+    """Return a model with its game and inputs in the metadata."""
     from onnx import helper
 
     inputs = ",".join(entry.name for entry in _inputs(model.graph))
@@ -419,18 +396,18 @@ def module_to_onnx(module: Any, game: Game, outputs: Outputs | None = None) -> b
             with torch.no_grad():
                 logits = module(*example)
             if not isinstance(logits, torch.Tensor) or logits.shape != example[1].shape:
-                found = list(logits.shape) if isinstance(logits, torch.Tensor) else type(logits).__name__
-                raise ValueError(f"expected {outputs} of shape {list(example[1].shape)}, got {found}")
+                got = list(logits.shape) if isinstance(logits, torch.Tensor) else type(logits).__name__
+                raise ValueError(f"expected {outputs} of shape {list(example[1].shape)}, got {got}")
         except Exception as error:
             shapes = f"observation {list(example[0].shape)} and action_mask {list(example[1].shape)}"
             raise ValueError(f"{name} does not fit {game.name}: with {shapes}: {_cause(error)}") from None
         try:
-            return _with_metadata(_exported(module, example, outputs), game)
+            return _with_metadata(_export(module, example, outputs), game)
         except Exception as error:  # torch raises many types for modules that it can't translate
             raise ValueError(f"{name} can't be written as an ONNX model: {_cause(error)}") from None
 
 
-def _exported(module: Any, example: tuple[Any, ...], outputs: Outputs) -> Any:
+def _export(module: Any, example: tuple[Any, ...], outputs: Outputs) -> Any:
     """Return a module as a model, silently: torch prints progress and pages of graphs, and logs what it lacks."""
     import onnx
     import torch
@@ -507,3 +484,27 @@ class _Graph:
         name = f"constant{next(self._numbers)}"
         self.constants.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
         return name
+
+    def to_model(self, game: Game, inputs: list[str]) -> Any:
+        """Return the graph as a model with these inputs and the output `probabilities`, and check it."""
+        import onnx
+        from onnx import TensorProto, helper
+
+        kinds = {FLOATS: TensorProto.FLOAT, WHOLE: TensorProto.INT64}
+        rows = dict.fromkeys(("observation", "action_mask", "probabilities"), "n")
+
+        def entry(name: str, kind: str, shape: list[int | None]) -> Any:
+            sizes = [rows.get(name, "R") if size is None else size for size in shape]
+            return helper.make_tensor_value_info(name, kinds[kind], sizes)
+
+        sizes = wanted_inputs(game.rules)
+        output = entry("probabilities", FLOATS, [None, game.rules.NUM_ACTIONS])
+        entries = [entry(name, *sizes[name]) for name in inputs]
+        model = helper.make_model(
+            helper.make_graph(self.nodes, game.name, entries, [output], self.constants),
+            opset_imports=[helper.make_opsetid("", OPSET)],
+            ir_version=IR_VERSION,
+            producer_name="card_envs",
+        )
+        onnx.checker.check_model(model, full_check=True)
+        return model

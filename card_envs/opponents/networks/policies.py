@@ -114,7 +114,7 @@ class TrainedPolicy(LogitsPolicy):
         architecture: its id in the cards of opponents.
         game: the game.
         weights: its tensors, by name.
-        trained_options: of the game, as its folder says; None: unknown.
+        trained_options: the game's options in training, as its folder says; None: unknown.
         origin: the folder that it was loaded from, and what its files were like then; None: elsewhere.
     """
 
@@ -195,14 +195,14 @@ class NetworkPolicy(TrainedPolicy):
         obs, mask = inputs["obs"], inputs["mask"]
         x = np.concatenate([obs, mask], axis=1, dtype=np.float32)
         (weight, bias), *rest = self._layers
-        return np.where(mask != 0, through(rest, x @ weight + bias), ILLEGAL).astype(np.float32)
+        return np.where(mask != 0, apply_layers(rest, x @ weight + bias), ILLEGAL).astype(np.float32)
 
 
 class AfterstatePolicy(TrainedPolicy):
     """A multi-layer perceptron with ReLU that scores each legal action from the observation and its changes.
 
     Attributes:
-        mover: the compiled network; None unless it has two hidden layers.
+        network: the compiled network; None unless it has two hidden layers.
     """
 
     architecture: ClassVar[Architecture] = "afterstates"
@@ -223,13 +223,13 @@ class AfterstatePolicy(TrainedPolicy):
         self._first = np.ascontiguousarray(first)
         self._moves = np.ascontiguousarray(weights["move.weight"].astype(np.float32).T)
         self._no_bias = np.zeros_like(self._bias)
-        self._own = float(weights["own"][0])
-        self.network = self._compiled() if len(self._rest) == 2 else None
+        self._baseline_bonus = float(weights["own"][0])
+        self.network = self._to_compiled() if len(self._rest) == 2 else None
 
-    def _compiled(self) -> AfterstateNetwork:
+    def _to_compiled(self) -> AfterstateNetwork:
         """Return the network for compiled code."""
         (second, second_bias), (last, last_bias) = self._rest
-        ends = np.array([last_bias[0], self._own])
+        ends = np.array([last_bias[0], self._baseline_bonus])
         arrays = self._first * self._scale[:, None], self._moves, self._bias, second, second_bias, last[:, 0], ends
         return AfterstateNetwork(*(np.ascontiguousarray(array, np.float32) for array in arrays))
 
@@ -258,10 +258,10 @@ class AfterstatePolicy(TrainedPolicy):
         rows, decision = after.rows, after.decision()
         x = sum_weights(compress(seen, all_rows, self._scale), all_rows, self._first, self._bias)[decision]
         x += sum_weights(rows, np.arange(len(after.action)), self._moves, self._no_bias)
-        scores = through(self._rest, x)[:, 0]
-        is_own = rows.entry[rows.starts[1:] - 1] == len(self._moves) - 1  # the baseline flag is the last entry
+        scores = apply_layers(self._rest, x)[:, 0]
+        is_baseline = rows.entry[rows.starts[1:] - 1] == len(self._moves) - 1  # the baseline flag is the last entry
         logits = np.full((len(seen), self.game.rules.NUM_ACTIONS), ILLEGAL, np.float32)
-        logits[decision, after.action] = scores + self._own * is_own
+        logits[decision, after.action] = scores + self._baseline_bonus * is_baseline
         return logits
 
 
@@ -342,15 +342,15 @@ def hidden_sizes(weights: Weights) -> list[int]:
 
 def check_weights(weights: Weights, shapes: dict[str, tuple[int, ...]], what: str = "weights") -> None:
     """Raise ValueError if stored weights have other names, shapes or dtypes; `what` is their name in messages."""
-    found = {name: tensor.shape for name, tensor in weights.items()}
-    if found != shapes:
-        name = min((str(name) for name, _ in set(found.items()) ^ set(shapes.items())))
-        raise ValueError(f"{what}: {name}: expected {shapes.get(name, 'none')}, got {found.get(name, 'none')}")
+    stored = {name: tensor.shape for name, tensor in weights.items()}
+    if stored != shapes:
+        name = min((str(name) for name, _ in set(stored.items()) ^ set(shapes.items())))
+        raise ValueError(f"{what}: {name}: expected {shapes.get(name, 'none')}, got {stored.get(name, 'none')}")
     if not all(tensor.dtype in (np.float16, np.float32) for tensor in weights.values()):
         raise ValueError(f"{what}: expected float16 or float32")
 
 
-def through(layers: Layers, x: NDArray[np.float32]) -> NDArray[np.float32]:
+def apply_layers(layers: Layers, x: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return the output of these layers for the first layer's output before its ReLU, which is overwritten."""
     for weight, bias in layers:
         x = np.maximum(x, 0, out=x) @ weight + bias

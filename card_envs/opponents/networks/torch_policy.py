@@ -81,9 +81,9 @@ class TorchPolicy(LogitsPolicy):
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        from card_envs.opponents.networks._pickled import pickled
+        from card_envs.opponents.networks._pickled import pickle_module
 
-        return self.__dict__ | {"module": pickled(self.module)}
+        return self.__dict__ | {"module": pickle_module(self.module)}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         self.__dict__ = saved | {"module": pickle.loads(saved["module"])}

@@ -53,12 +53,12 @@ class Budget(NamedTuple):
 
     Attributes:
         worlds: W of sequential halving.
-        max_worlds: N, for the last rival.
+        max_worlds: N, the worlds of the last rival.
         z_threshold: standard errors by which an arm must beat the baseline.
         racing_margin: c, standard deviations.
         refine_steps: Metropolis steps for each world.
-        candidates: macro-actions that are found, at most: C of `Arms`.
-        arms: those of them that a ranking prior keeps.
+        candidates: most macro-actions to find: C of `Arms`.
+        arms: how many of them a ranking prior keeps.
     """
 
     worlds: int
@@ -99,11 +99,11 @@ class ArmStats(NamedTuple):
     """Results of arms [C], or of actions [B, A].
 
     Attributes:
-        sums: of the results (`score_margin` of the mover).
-        squares: of the results, summed.
-        advantages: over the baseline in the same worlds, summed.
-        advantage_squares: squared, summed.
-        worlds: in how many worlds the arm was tried.
+        sums: sums of the results (`score_margin` of the mover).
+        squares: sums of their squares.
+        advantages: sums of the advantages over the baseline in the same worlds.
+        advantage_squares: sums of their squares.
+        worlds: number of worlds in which the arm was tried.
     """
 
     sums: Float64s
@@ -114,14 +114,14 @@ class ArmStats(NamedTuple):
 
 
 def new_arms(number: int, length: int) -> Arms:
-    """Return room for the arms of one decision."""
+    """Allocate the arms of one decision."""
     progress = np.zeros(1, PROGRESS)
     progress["decision"] = NOT_BEGUN
     return Arms(np.full((number, length), NO_ACTION, np.int16), np.zeros(number, np.int8), progress)
 
 
 def new_stats(*shape: int) -> ArmStats:
-    """Return statistics of nothing yet."""
+    """Allocate statistics, all zero."""
     sums, squares, advantages, advantage_squares = np.zeros((4, *shape))
     return ArmStats(sums, squares, advantages, advantage_squares, np.zeros(shape, np.int64))
 
@@ -137,7 +137,7 @@ def stage_end(progress: Any, budget: Budget) -> int:
     return max(tried, min(end, budget.worlds if tried < budget.worlds else budget.max_worlds))
 
 
-def judge(arms: Arms, stats: ArmStats, budget: Budget) -> bool:
+def judge_arms(arms: Arms, stats: ArmStats, budget: Budget) -> bool:
     """Drop arms after a stage; return whether there is more to find out."""
     progress = arms.progress[0]
     tried = stage_end(progress, budget)
@@ -183,7 +183,7 @@ def drop_worst(live: Int8s, number: int, advantages: Float64s) -> None:
         live[worst] = 0
 
 
-def chosen_arm(baseline: int, live: Int8s, stats: ArmStats, z_threshold: float) -> int:
+def choose_arm(baseline: int, live: Int8s, stats: ArmStats, z_threshold: float) -> int:
     """Return the best rival left if it beats the baseline by `z_threshold` standard errors, else the baseline."""
     best = -1
     for arm in range(live.shape[0]):

@@ -21,16 +21,16 @@ class MacroExpansion(NamedTuple):
     """Scratch of one thread for M positions.
 
     Attributes:
-        positions: [M + 1] those reached, and one more to try an action in.
+        positions: [M + 1] reachable positions, and one more to try an action in.
         parents: [M] the position each was reached from.
         actions: [M] the action that led to it.
         depths: [M] the number of actions on the path to it.
         seen: hashes of the observations there.
         obs: [D] an observation, padded to a multiple of 8.
-        size: D before that.
-        mask: [A].
+        size: D without padding.
+        mask: [A] workspace.
         continues: whether the baseline goes on with the moves of the scripted player; else it is one action.
-        single: whether single actions are candidates; then the rest is not needed.
+        single: whether candidates are single actions; then the rest is not used.
     """
 
     positions: NDArray[Any]
@@ -67,12 +67,12 @@ def find_macros(state: State, baseline: int, tried: Int8s, most: int, expansion:
         baseline: the action that the baseline begins with.
         tried: [A] the actions that others begin with.
         most: macro-actions at most, greater than A; there is scratch for as many positions.
-        expansion: scratch.
-        macros: [C, MAX_LENGTH] is written.
+        expansion: workspace.
+        macros: [C, MAX_LENGTH] written.
     """
     positions, mask, seat = expansion.positions, expansion.mask, state.seat
     write_baseline(state, baseline, expansion, macros[0])
-    found = 1
+    num_macros = 1
     forget(expansion.seen)
     positions[0] = state
     expansion.depths[0] = 0
@@ -80,21 +80,23 @@ def find_macros(state: State, baseline: int, tried: Int8s, most: int, expansion:
     known, k = 1, 0
     while k < known:
         number = legal(positions[k], mask)
-        if k > 0 and (expansion.depths[k] == MAX_LENGTH or known + number > most or found + known - k + number > most):
+        if k > 0 and (
+            expansion.depths[k] == MAX_LENGTH or known + number > most or num_macros + known - k + number > most
+        ):
             break
         for action in range(mask.shape[0]):
             if mask[action] == 0 or (k == 0 and tried[action] == 0):
                 continue
             if reveals(positions[k], action):
-                write_path(k, action, expansion, macros[found])
-                found += 1
+                write_path(k, action, expansion, macros[num_macros])
+                num_macros += 1
                 continue
             positions[known] = positions[k]
             play(positions[known], action)
             if is_newly_reached(known, seat, expansion):
                 if positions[known].needs_deal or positions[known].seat != seat:
-                    write_path(k, action, expansion, macros[found])
-                    found += 1
+                    write_path(k, action, expansion, macros[num_macros])
+                    num_macros += 1
                 else:
                     expansion.parents[known] = k
                     expansion.actions[known] = action
@@ -102,9 +104,9 @@ def find_macros(state: State, baseline: int, tried: Int8s, most: int, expansion:
                     known += 1
         k += 1
     for left in range(k, known):  # not expanded: the scripted player goes on from there
-        write_path(expansion.parents[left], expansion.actions[left], expansion, macros[found])
-        found += 1
-    return found
+        write_path(expansion.parents[left], expansion.actions[left], expansion, macros[num_macros])
+        num_macros += 1
+    return num_macros
 
 
 def write_baseline(state: State, baseline: int, expansion: MacroExpansion, macro: Macro) -> None:

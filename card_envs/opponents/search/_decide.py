@@ -23,8 +23,8 @@ from card_envs.opponents.search._budget import (
     ArmStats,
     Budget,
     Float64s,
-    chosen_arm,
-    judge,
+    choose_arm,
+    judge_arms,
     new_arms,
     new_stats,
     stage_end,
@@ -48,7 +48,7 @@ class SearchBatch(NamedTuple):
 
     Attributes:
         states: [n]; they stay as they are.
-        keys: [n] of the random streams of their worlds.
+        keys: [n] keys of the random streams of their worlds.
         baselines: [n] the action to beat.
         tried: [n, A] 1 for the actions to try.
         lines: [n, K, L] macro-actions to try instead of those that `find_arms` finds, the first the baseline; K is 0
@@ -74,10 +74,10 @@ class SearchWorkspace(NamedTuple):
     """The workspace of one thread.
 
     Attributes:
-        states: [SCRATCH_STATES] the world, what an arm makes of it, and room to refine the world in.
-        stream: [1] of the world.
-        arms: of the decision at hand.
-        stats: [C] of the arms.
+        states: [SCRATCH_STATES] the world, the world after an arm, and workspace to refine worlds.
+        stream: [1] the world's random stream.
+        arms: the arms of the current decision.
+        stats: [C] the arms' statistics.
         finding, rollout, leaf: arrays of `find_arms`, `roll_out` and `leaf_value`.
     """
 
@@ -96,9 +96,9 @@ class SearchResults(NamedTuple):
     Attributes:
         macros: [n, L] the actions to play, one after the other; NO_ACTION after the last.
         baselines: [n] the baseline's first action.
-        expected: [n] points that the baseline brings on average; nan where it is the only candidate.
-        stats: [n, A] of each action: those of the macro-action with it that got furthest.
-        moves: played in all worlds.
+        expected: [n] points that the baseline brings on average; NaN if it is the only candidate.
+        stats: [n, A] statistics by action, of the macro-action beginning with it that was tried in most worlds.
+        moves: number of actions played in all worlds.
     """
 
     macros: Macros
@@ -126,7 +126,7 @@ def new_workspace(search: SearchSettings, budget: Budget) -> tuple[Functions, Se
 
 
 def new_results(n: int, length: int, num_actions: int) -> SearchResults:
-    """Return room for n decisions, of macro-actions of at most that length."""
+    """Allocate results of n decisions, with macro-actions of at most that length."""
     macros = np.full((n, length), NO_ACTION, np.int16)
     return SearchResults(macros, np.zeros(n, np.int64), np.zeros(n), new_stats(n, num_actions))
 
@@ -139,12 +139,12 @@ def decide_tables(
 
     Args:
         first, last: which tables.
-        share: of the work. With a limit on the stages, there is one table; the caller judges the arms after the last
-            stage, calls again to go on, and writes the result.
+        share: this call's part of the work. With a limit on the stages, there is one table; the caller judges the arms
+            after the last stage, calls again to go on, and writes the result.
         batch: the decisions.
         budget: what they may cost.
-        workspace: of this thread.
-        results: are written for whole decisions.
+        workspace: this thread's workspace.
+        results: written for whole decisions.
     """
     moves = 0
     arms, stats = workspace.arms, workspace.stats
@@ -156,14 +156,14 @@ def decide_tables(
         while going:
             moves += try_stage(batch.states[i], batch.keys[i], share, budget, workspace)
             left -= 1
-            going = left > 0 and judge(arms, stats, budget)
+            going = left > 0 and judge_arms(arms, stats, budget)
         if left > 0:
             write_result(i, arms, stats, budget.z_threshold, results)
     return moves
 
 
 def begin_decision(i: int, batch: SearchBatch, budget: Budget, workspace: SearchWorkspace) -> None:
-    """Find the arms of decision i, and forget the results of others."""
+    """Find the arms of decision i, and reset their statistics."""
     arms, stats = workspace.arms, workspace.stats
     live, progress = arms.live, arms.progress[0]
     if batch.lines.shape[1] > 0:
@@ -210,9 +210,9 @@ def draw_likely_world(state: State, refine_steps: int, stream: UInt64s, states: 
     `refine_steps` Metropolis steps lead on from there.
 
     Args:
-        state: whose hidden part is drawn; stays as it is.
-        refine_steps: of the Markov chain.
-        stream: [1] moves on.
+        state: the position whose hidden part is drawn; not modified.
+        refine_steps: Metropolis steps.
+        stream: [1] advanced.
         states: [SCRATCH_STATES], of which the first gets the world.
     """
     total = 0.0
@@ -261,11 +261,11 @@ def try_arms(baseline: int, workspace: SearchWorkspace) -> int:
 
 
 def write_result(i: int, arms: Arms, stats: ArmStats, z_threshold: float, results: SearchResults) -> None:
-    """Choose an arm of decision i, write what became of each action, and end the decision."""
+    """Choose an arm of decision i, write the statistics by action, and end the decision."""
     progress = arms.progress[0]
     progress.decision = NOT_BEGUN
     baseline = progress.baseline
-    chosen = chosen_arm(baseline, arms.live, stats, z_threshold)
+    chosen = choose_arm(baseline, arms.live, stats, z_threshold)
     for step in range(arms.macros.shape[1]):
         results.macros[i, step] = arms.macros[chosen, step]
     results.baselines[i] = arms.macros[baseline, 0]

@@ -18,14 +18,14 @@ from card_envs.opponents.macros import MAX_LENGTH, NO_ACTION, Macro, Macros, obs
 from card_envs.opponents.search._budget import ArmStats, Float64s
 from card_envs.opponents.search._candidates import MacroExpansion, find_macros, new_expansion
 
-MOST = 1024  # positions that are tried to get to a line
+MOST_POSITIONS = 1024  # positions that are tried to get to a line
 
 
 class LineScratch(NamedTuple):
-    """Scratch for the lines of one decision.
+    """Workspace for the lines of one decision.
 
     Attributes:
-        states: [2] the position after a move, and room to play lines out.
+        states: [2] the position after a move, and workspace to play lines out.
         expansion: positions that can be reached, and macros: [C, L] how.
         legal: [A] actions after the move.
     """
@@ -37,8 +37,8 @@ class LineScratch(NamedTuple):
 
 
 def new_line_scratch(game: Game) -> LineScratch:
-    """Allocate for one decision."""
-    most = max(MOST, 2 * game.rules.NUM_ACTIONS)
+    """Allocate the workspace of one decision."""
+    most = max(MOST_POSITIONS, 2 * game.rules.NUM_ACTIONS)
     macros = np.zeros((most, MAX_LENGTH), np.int16)
     states, mask = np.zeros(2, game.rules.STATE), np.zeros(game.rules.NUM_ACTIONS, np.int8)
     return LineScratch(states, new_expansion(game, most, True), macros, mask)
@@ -72,8 +72,8 @@ def joins(states: NDArray[Any], line: Macro, scratch: LineScratch) -> bool:
     """Return whether a seat can still get to a line from states[0] after it played something else.
 
     Args:
-        states: [1] before.
-        line: that can be joined at any of its positions, the first and the last included.
+        states: [1] the position before.
+        line: a line that can be joined at any of its positions, the first and the last included.
         scratch: `moves_on` has left the position after the other action in `states[0]`.
     """
     after, expansion, seat = scratch.states[0], scratch.expansion, states[0].seat
@@ -93,17 +93,17 @@ def joins(states: NDArray[Any], line: Macro, scratch: LineScratch) -> bool:
     return False
 
 
-def write_cost(states: NDArray[Any], stats: ArmStats, best: int, played: int, found: Float64s) -> None:
+def write_cost(states: NDArray[Any], stats: ArmStats, best: int, played: int, cost: Float64s) -> None:
     """Write what a move cost, and the standard error of that.
 
     What did not happen in the worlds that were drawn may still happen. So the error counts one world more, in which the
     moves differ by as much as the rest of the deal brings.
 
     Args:
-        states: [1] before the moves.
-        stats: [1, A] of two lines, the first the baseline.
+        states: [1] the position before the moves.
+        stats: [1, A] statistics of two lines, the first the baseline.
         best, played: the actions that they begin with.
-        found: [2] is written.
+        cost: [2] written: cost and standard error.
     """
     now = float(score_margin(states[0], states[0].seat))
     n = stats.worlds[0, played]
@@ -114,5 +114,5 @@ def write_cost(states: NDArray[Any], stats: ArmStats, best: int, played: int, fo
         # The mean square of what the rest brings: of (result - now).
         brought = (stats.squares[0, action] - 2 * now * stats.sums[0, action]) / n + now * now
         one_more = max(one_more, brought)
-    found[0] = -mean
-    found[1] = np.sqrt(max(variance, 0.0) / n + one_more / (n * n))
+    cost[0] = -mean
+    cost[1] = np.sqrt(max(variance, 0.0) / n + one_more / (n * n))

@@ -7,8 +7,8 @@ compiled, so that what a search lacks costs nothing.
 | stub | functions |
 | --- | --- |
 | `find_arms` | `unranked`, `rank_by_network`, `rank_by_ntuples` |
-| `roll_out` | `play_to_end`, `play_on` |
-| `next_moves`, in `play_on` | `scripted_moves`, `network_moves`, `lookahead_moves`, `ntuple_moves` |
+| `roll_out` | `play_to_end`, `roll_out_by_policy` |
+| `next_moves`, in `roll_out_by_policy` | `scripted_moves`, `network_moves`, `lookahead_moves`, `ntuple_moves` |
 | `leaf_value` | `margin_at_end`, `ntuple_value` |
 """
 
@@ -52,7 +52,7 @@ Moves: TypeAlias = Literal["single", "turn"]
 
 
 class SearchSettings(Protocol):
-    """What the parts need to know of a `SearchPolicy`; see there."""
+    """The settings of a `SearchPolicy` that the parts read."""
 
     @property
     def game(self) -> Game: ...
@@ -89,7 +89,7 @@ def find_arms(state: State, baseline: int, tried: Int8s, budget: Budget, part: A
         tried: [A] 1 for the actions to try.
         budget: bounds their number.
         part: arrays of the function.
-        arms: are written.
+        arms: written.
     """
     raise NotImplementedError
 
@@ -112,11 +112,11 @@ class NetworkRanking(NamedTuple):
     """Macro-actions, ranked by a network with lookahead.
 
     Attributes:
-        expansion: to find them with.
+        expansion: workspace to find them.
         scorer: the network.
-        reached: [C] hashes.
-        scores: [C] of macro-actions.
-        order: [C] of arms.
+        reached: [C] hashes of afterstates.
+        scores: [C] the macro-actions' scores.
+        order: [C] arms by score.
     """
 
     expansion: MacroExpansion
@@ -193,7 +193,7 @@ class RolloutArrays(NamedTuple):
     """A policy that plays on for the side of a seat.
 
     Attributes:
-        sides: [S] of the seats.
+        sides: [S] the seats' sides.
         events: the rollout stops before this many hidden cards or deals have shown (1: before the first).
         most: actions to play at most.
         macro: [MAX_LENGTH] actions.
@@ -207,9 +207,9 @@ class RolloutArrays(NamedTuple):
     player: Arrays
 
 
-def play_on(state: State, seat: int, part: RolloutArrays) -> int:
+def roll_out_by_policy(state: State, seat: int, part: RolloutArrays) -> int:
     """Play on until the deal ends or the rollout stops; `next_moves` plays for the side of the seat."""
-    moves = shown = 0
+    moves = revealed = 0
     sides, macro = part.sides, part.macro
     while moves < part.most and not state.needs_deal:
         number = 1
@@ -218,8 +218,8 @@ def play_on(state: State, seat: int, part: RolloutArrays) -> int:
         else:
             number = next_moves(state, part.player, macro)
         for step in range(number):
-            shown += reveals(state, macro[step])
-            if shown == part.events:
+            revealed += reveals(state, macro[step])
+            if revealed == part.events:
                 return moves
             play(state, macro[step])
             moves += 1
@@ -248,7 +248,7 @@ def leaf_value(state: State, seat: int, part: Arrays) -> tuple[int, float]:
 
 
 def margin_at_end(state: State, seat: int, part: Arrays) -> tuple[int, float]:
-    """Return what the deal brought."""
+    """Return the `score_margin` at the end of the deal."""
     return 0, float(score_margin(state, seat))
 
 
@@ -256,7 +256,7 @@ class NTupleLeaf(NamedTuple):
     """An n-tuple network that values the position where a rollout stops.
 
     Attributes:
-        weights: [W] of the network.
+        weights: [W] the network's weights.
         planning: the planner's workspace, for one position.
         playout: share of the result that comes from the scripted player's play from there to the end of the deal.
     """
@@ -335,7 +335,7 @@ def rollout_part(search: SearchSettings) -> tuple[Functions, Arrays]:
         return ((roll_out, play_to_end),), NoArrays()
     macro = np.zeros(MAX_LENGTH, np.int16)
     rollout = RolloutArrays(np.array(game.sides), *stop_of(search), macro, player)
-    return ((roll_out, play_on), (next_moves, moves)), rollout
+    return ((roll_out, roll_out_by_policy), (next_moves, moves)), rollout
 
 
 def stop_of(search: SearchSettings) -> tuple[int, int]:

@@ -22,9 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.engine.buffers import UINT64, check_choice, check_game, check_int, checked
-from card_envs.game import Game, Int8s, Int64s, UInt64s
+from card_envs.game import GREEDY, Game, Int8s, Int64s, UInt64s
 from card_envs.opponents.macros import MAX_LENGTH, NO_ACTION, Macros, PlanCache
-from card_envs.opponents.networks.afterstates import PLAYER
 from card_envs.opponents.networks.ntuple_policy import MOST_POSITIONS, NTuplePolicy
 from card_envs.opponents.networks.policies import LookaheadPolicy
 from card_envs.opponents.policy import ActionValue, ActionValues, Decisions, Policy, as_policy
@@ -41,7 +40,7 @@ from card_envs.opponents.search._budget import (
 from card_envs.opponents.search._decide import SearchBatch, SearchResults, new_results
 from card_envs.opponents.search._parts import Moves, asks_python, ranks_macros
 from card_envs.opponents.search._rollout import PolicyRollouts
-from card_envs.opponents.search._workers import FIRST_PLAYOUT, OfThread, Pace, Workers
+from card_envs.opponents.search._workers import FIRST_PLAYOUT, Pace, SearchWorkers, ThreadWorkers
 from card_envs.system.processes import cores
 
 LEAST_PROBABILITY = 0.01  # a prior's actions below it are not tried
@@ -52,7 +51,7 @@ MACROS_PER_WORLD, MAX_MACROS, FIRST_SHARE = 8, 8192, 0.25
 SCORED_PER_WORLD, MAX_SCORED, SCORE_SECONDS = 2, 2048, 1e-5
 PARTS = ("prior", "rollout", "leaf")
 # In a name, these settings follow the budget if they are not what they are without being named.
-NAMED = ("moves", *PARTS, "leaf_after", "leaf_playout", "arms")
+NAMED_SETTINGS = ("moves", *PARTS, "leaf_after", "leaf_playout", "arms")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,9 +59,9 @@ class SearchPolicy(Policy):
     """Plays the action that is best on average over sampled worlds, in compiled code, on all cores.
 
     Attributes:
-        game: what it plays.
-        worlds: after which one rival of the baseline is left; arms that fall behind are dropped earlier, and the last
-            one gets up to four times as many while it is in doubt.
+        game: the game.
+        worlds: number after which one rival of the baseline is left; arms that fall behind are dropped earlier, and the
+            last one gets up to four times as many while it is in doubt.
         seconds: bound on a decision, which has all threads to itself. A search that is cut short does not repeat
             exactly. What has begun is ended: with a slow rollout the first eight worlds may take longer.
         moves: "single": the candidates are single actions; "turn": all that the seat can do before something hidden
@@ -75,14 +74,14 @@ class SearchPolicy(Policy):
             deal.
         leaf_after: a rollout stops before this many chance events.
         leaf_playout: share of a result that comes from the scripted player's play on from there to the end.
-        arms: that a ranking prior keeps, at most (and at most `worlds`).
-        threads: that share decisions, or the worlds of one (None: one for each core); the result is the same.
+        arms: most arms that a ranking prior keeps (and at most `worlds`).
+        threads: number that share decisions, or the worlds of one (None: one for each core); the result is the same.
         refine_steps: Metropolis steps that improve each world (None: as many as the budget is worth).
-        rollout_positions: that an n-tuple network values at each decision of a rollout, at most.
-        plans: the rest of macro-actions that were chosen.
+        rollout_positions: most positions that an n-tuple network values at each decision of a rollout.
+        plans: the rest of chosen macro-actions.
 
     Raises:
-        ValueError: a part is no such thing or plays another game, or there are settings of a leaf without one.
+        ValueError: a part is not such a policy or plays another game, or there are settings of a leaf without one.
     """
 
     game: Game
@@ -101,13 +100,13 @@ class SearchPolicy(Policy):
     rollout_positions: int = 64
     plans: PlanCache = field(init=False, default_factory=PlanCache)
     _pace: Pace = field(init=False, default_factory=Pace)
-    _of_thread: OfThread = field(init=False, default_factory=OfThread)
+    _of_thread: ThreadWorkers = field(init=False, default_factory=ThreadWorkers)
 
     def __post_init__(self) -> None:
         check_game(self.game)
         check_int(self.worlds, 1, UNLIMITED, "worlds")
-        own: dict[str, Any] = {"threads": cores() if self.threads is None else self.threads}
-        check_int(own["threads"], 1, None, "threads")
+        changes: dict[str, Any] = {"threads": cores() if self.threads is None else self.threads}
+        check_int(changes["threads"], 1, None, "threads")
         if self.seconds is None and self.worlds == UNLIMITED:
             raise ValueError("search: expected a number of worlds, or seconds")
         if self.seconds is not None and not (type(self.seconds) in (int, float) and 0 < self.seconds < float("inf")):
@@ -120,17 +119,16 @@ class SearchPolicy(Policy):
         if self.refine_steps is not None:
             check_int(self.refine_steps, 0, MAX_STEPS, "refine_steps")
         check_int(self.rollout_positions, 1, MOST_POSITIONS, "rollout_positions")
-        own |= {name: as_policy(part, name, self.game) for name, part in self._named_parts().items()}
-        for name, value in own.items():
+        changes |= {name: as_policy(part, name, self.game) for name, part in self._named_parts().items()}
+        for name, value in changes.items():
             object.__setattr__(self, name, value)
         check_leaf(self)
 
     def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
-        """See `Policy.act`."""
         return self.act_and_evaluate(decisions, rng)[0]
 
     def evaluate(self, decisions: Decisions, rng: np.random.Generator) -> ActionValues:
-        """Return what each action brings in points by the end of the deal; nan where it was not tried.
+        """Return what each action brings in points by the end of the deal; NaN if it was not tried.
 
         Where there is only one candidate, such as the best of merged actions, it is played without being tried.
         """
@@ -141,22 +139,22 @@ class SearchPolicy(Policy):
     ) -> tuple[NDArray[np.int64], ActionValues | None]:
         """See `Policy`: no estimates where a macro-action goes on, which needs no search."""
         if self.moves == "single":
-            found = self.search(decisions, rng)
-            return found.chosen, _values(found)
+            results = self.search(decisions, rng)
+            return results.chosen, _values(results)
         decisions, actions = self.plans.planned(decisions)
         new = np.flatnonzero(actions == NO_ACTION)
         if not len(new):
             return actions, None
-        found = self.search(decisions.at(new), rng)
-        actions[new] = found.chosen
-        return actions, ActionValues.joined(actions, decisions.mask.shape[1], [(new, _values(found))])
+        results = self.search(decisions.at(new), rng)
+        actions[new] = results.chosen
+        return actions, ActionValues.joined(actions, decisions.mask.shape[1], [(new, _values(results))])
 
     def within(self, seconds: float, threads: int = 1) -> SearchPolicy:
         """Return the same search, cut short where a decision would take longer; see `Policy`."""
         seconds = min(seconds, self.seconds or seconds)
-        own: dict[str, Any] = {name: part.within(math.inf, threads) for name, part in self._named_parts().items()}
-        own |= {"seconds": None if seconds == math.inf else seconds, "threads": threads}
-        return replace(self, **own).named(self.name)
+        changes: dict[str, Any] = {name: part.within(math.inf, threads) for name, part in self._named_parts().items()}
+        changes |= {"seconds": None if seconds == math.inf else seconds, "threads": threads}
+        return replace(self, **changes).named(self.name)
 
     def parts(self) -> tuple[Policy, ...]:
         return (self, *(policy for part in self._named_parts().values() for policy in part.parts()))
@@ -167,14 +165,15 @@ class SearchPolicy(Policy):
     @property
     def settings(self) -> dict[str, Any]:
         """The arguments that the search was made with but for the game, by name."""
-        return {one.name: getattr(self, one.name) for one in fields(self)[1:] if one.init}
+        return {setting.name: getattr(self, setting.name) for setting in fields(self)[1:] if setting.init}
 
     @property
     def default_name(self) -> str:
         """The name that the settings make; those that names don't have are left out."""
         budget = f"{self.worlds}" if self.seconds is None else f"{1000 * self.seconds:g}ms"
-        changed = {one: self.settings[one] for one in NAMED if self.settings[one] != getattr(SearchPolicy, one)}
-        words = (f"{one}={value.name if isinstance(value, Policy) else value}" for one, value in changed.items())
+        settings = self.settings
+        changed = {key: settings[key] for key in NAMED_SETTINGS if settings[key] != getattr(SearchPolicy, key)}
+        words = (f"{key}={value.name if isinstance(value, Policy) else value}" for key, value in changed.items())
         return ",".join([f"search:{budget}", *words])
 
     def __repr__(self) -> str:
@@ -205,43 +204,43 @@ class SearchPolicy(Policy):
         """Search at all tables, in worlds of given random streams; plans stay as they are.
 
         Args:
-            decisions: n of them, in arrays of their own.
+            decisions: n decisions, in arrays of their own.
             states: [n] a determinization of each.
-            keys: [n] of the streams.
+            keys: [n] keys of the streams.
         """
         n, length = len(states), MAX_LENGTH if self.moves == "turn" else 1
         batch = SearchBatch(states, keys, *self._baselines(decisions), np.zeros((n, 0, length), np.int16))
-        return self._decided(batch, self.seconds)
+        return self._decide(batch, self.seconds)
 
     def try_lines(self, states: NDArray[Any], lines: Macros, keys: UInt64s, worlds: int) -> SearchResults:
         """Play macro-actions out, each in the same number of worlds, and let none drop out.
 
         Args:
             states: [n] a determinization of each decision.
-            lines: [n, K, MAX_LENGTH] of each, the first the baseline; no two begin with the same action.
-            keys: [n] of the random streams of the worlds.
-            worlds: in which each is tried.
+            lines: [n, K, MAX_LENGTH] macro-actions, the first the baseline; no two begin with the same action.
+            keys: [n] keys of the random streams of the worlds.
+            worlds: number in which each is tried.
         """
         n, num_actions = len(states), self.game.rules.NUM_ACTIONS
         batch = SearchBatch(states, keys, np.zeros(n, np.int64), np.zeros((n, num_actions), np.int8), lines)
-        return self._decided(batch, None, self.budget(None).of_lines(lines.shape[1], worlds))
+        return self._decide(batch, None, self.budget(None).of_lines(lines.shape[1], worlds))
 
-    def _decided(self, batch: SearchBatch, seconds: float | None, budget: Budget | None = None) -> SearchResults:
+    def _decide(self, batch: SearchBatch, seconds: float | None, budget: Budget | None = None) -> SearchResults:
         """Return the results of decisions; by default, each has the budget of the search."""
         results = new_results(len(batch.states), batch.lines.shape[2], self.game.rules.NUM_ACTIONS)
-        asked = PolicyRollouts(self, np.random.default_rng(batch.keys)).try_stage if asks_python(self) else None
+        rollouts = PolicyRollouts(self, np.random.default_rng(batch.keys)).try_stage if asks_python(self) else None
         budget = budget or self.budget(seconds, self._pace.playout_seconds)
-        with self._of_thread.lent(lambda: Workers(self, self.budget(None), self.threads or 1)) as workers:
-            moves = workers.decide(batch, budget, seconds, asked, results, self._pace)
+        with self._of_thread.borrow(lambda: SearchWorkers(self, self.budget(None), self.threads or 1)) as workers:
+            moves = workers.decide(batch, budget, seconds, rollouts, results, self._pace)
         return results._replace(moves=moves)
 
     def _baselines(self, decisions: Decisions) -> tuple[Int64s, Int8s]:
         """Return [n] the baseline actions, and [n, A] the actions to try, all of them legal."""
-        asked = self.rollout if self.prior is None else self.prior
-        if asked is None or ranks_macros(self):
-            return decisions.bot_moves(PLAYER), decisions.mask
-        probabilities = asked.shares(decisions.copy())  # it may write into what it gets
-        baselines = decisions.check(probabilities.argmax(axis=1), f"{asked.name} in a search")
+        policy = self.rollout if self.prior is None else self.prior
+        if policy is None or ranks_macros(self):
+            return decisions.bot_moves(GREEDY), decisions.mask
+        probabilities = policy.shares(decisions.copy())  # it may write into what it gets
+        baselines = decisions.check(probabilities.argmax(axis=1), f"{policy.name} in a search")
         if self.prior is None:
             return baselines, decisions.mask
         certain = probabilities.max(axis=1, keepdims=True) == 1  # a deterministic prior ranks no other actions
@@ -276,16 +275,16 @@ class SearchPolicy(Policy):
         return min(affordable, MAX_STEPS)
 
 
-def _values(found: SearchResults) -> ActionValues:
-    """Return the estimates that a search found."""
-    stats, worlds = found.stats, found.stats.worlds
+def _values(results: SearchResults) -> ActionValues:
+    """Return the estimates of a search."""
+    stats, worlds = results.stats, results.stats.worlds
     with np.errstate(invalid="ignore", divide="ignore"):
         advantages = np.where(worlds > 0, stats.advantages / worlds, np.nan)
-    return ActionValues(found.expected[:, None] + advantages, advantages, worlds, found.chosen)
+    return ActionValues(results.expected[:, None] + advantages, advantages, worlds, results.chosen)
 
 
 def check_leaf(search: SearchPolicy) -> None:
-    """Raise ValueError if the leaf is no n-tuple network, or its settings are given without one."""
+    """Raise ValueError if the leaf is not an n-tuple network, or its settings are given without one."""
     if search.leaf is None:
         if (search.leaf_after, search.leaf_playout) != (2, 0.0):
             raise ValueError("leaf_after and leaf_playout: expected a leaf as well")

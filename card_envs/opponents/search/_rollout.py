@@ -9,15 +9,14 @@ from numpy.typing import NDArray
 
 from card_envs.compiling import specialize
 from card_envs.engine.rng import derive
-from card_envs.game import Int8s, Int64s, State, UInt64s, bot_move, legal, play, reveals
+from card_envs.game import GREEDY, Int8s, Int64s, State, UInt64s, bot_move, legal, play, reveals
 from card_envs.opponents.macros import NO_ACTION, Macros
-from card_envs.opponents.networks.afterstates import PLAYER
 from card_envs.opponents.policy import decisions_at
 from card_envs.opponents.search._budget import Budget, Float64s, stage_end
 from card_envs.opponents.search._decide import SearchBatch, SearchWorkspace, draw_likely_world
 from card_envs.opponents.search._parts import NEVER, Arrays, SearchSettings, leaf_part, leaf_value, stop_of
 
-PART = 4096  # worlds that are played out at once
+PLAYOUTS_AT_ONCE = 4096
 
 
 def play_others(
@@ -89,26 +88,26 @@ class PolicyRollouts:
     def try_stage(self, batch: SearchBatch, i: int, budget: Budget, workspace: SearchWorkspace) -> int:
         """Try the arms in the worlds of a stage, as `_decide.try_stage`; return how many actions were played."""
         arms, stats = workspace.arms, workspace.stats
-        progress, one = arms.progress[0], slice(i, i + 1)
+        progress, table = arms.progress[0], slice(i, i + 1)
         tried = np.concatenate([[progress.baseline], np.flatnonzero(arms.live)])
-        moves, at_once = 0, max(1, PART // len(tried))
+        moves, at_once = 0, max(1, PLAYOUTS_AT_ONCE // len(tried))
         end = stage_end(progress, budget)
         for start in range(progress.worlds, end, at_once):
             worlds = np.zeros(min(at_once, end - start), self.game.rules.STATE)
-            specialize(draw_worlds, self.game, PLAYER)(
-                start, start + len(worlds), batch.states[one], batch.keys[one], budget.refine_steps, workspace.states,
-                worlds,
+            specialize(draw_worlds, self.game, GREEDY)(
+                start, start + len(worlds), batch.states[table], batch.keys[table], budget.refine_steps,
+                workspace.states, worlds,
             )  # fmt: skip
-            each = np.tile(tried, len(worlds))
-            results, played = self.played_out(np.repeat(worlds, len(tried)), each, arms.macros)
+            arm_of_row = np.tile(tried, len(worlds))
+            results, played = self.play_out(np.repeat(worlds, len(tried)), arm_of_row, arms.macros)
             moves += played
             advantages = results - np.repeat(results[:: len(tried)], len(tried))
-            more: list[NDArray[Any]] = [results, results**2, advantages, advantages**2, np.ones_like(each)]
-            for whole, found in zip(stats, more):
-                np.add.at(whole, each, found)
+            columns: list[NDArray[Any]] = [results, results**2, advantages, advantages**2, np.ones_like(arm_of_row)]
+            for total, values in zip(stats, columns):
+                np.add.at(total, arm_of_row, values)
         return moves
 
-    def played_out(self, worlds: NDArray[Any], arms: Int64s, macros: Macros) -> tuple[Float64s, int]:
+    def play_out(self, worlds: NDArray[Any], arms: Int64s, macros: Macros) -> tuple[Float64s, int]:
         """Play arms out, each in a world of its own, the policy playing on for the mover's side.
 
         Args:
@@ -125,11 +124,11 @@ class PolicyRollouts:
         play_all = specialize(play_macros, game)
         moves = play_all(0, n, states, np.arange(n), macros[arms], np.full(n, NEVER))
         for _ in range(self.most):
-            moves += specialize(play_others, game, PLAYER)(0, n, states, seats, sides, left, mask)
+            moves += specialize(play_others, game, GREEDY)(0, n, states, seats, sides, left, mask)
             going = np.flatnonzero((states["needs_deal"] == 0) & (left > 0))
             if len(going) == 0:
                 break
             actions = self.player.choose(decisions_at(game, states[going]), self.rng)
             moves += play_all(0, len(going), states, going, actions[:, None].astype(np.int16), left)
-        value = specialize(write_values, game, PLAYER, functions=((leaf_value, self.value),))
+        value = specialize(write_values, game, GREEDY, functions=((leaf_value, self.value),))
         return results, moves + value(0, n, states, seats, self.leaf, results)

@@ -16,8 +16,8 @@ import numpy as np
 
 from card_envs.compiling import specialize
 from card_envs.engine.cost import SHORTEST
-from card_envs.opponents.networks.afterstates import PLAYER
-from card_envs.opponents.search._budget import UNLIMITED, ArmStats, Budget, judge, new_stats
+from card_envs.game import GREEDY
+from card_envs.opponents.search._budget import UNLIMITED, ArmStats, Budget, judge_arms, new_stats
 from card_envs.opponents.search._decide import (
     SearchBatch,
     SearchResults,
@@ -59,23 +59,23 @@ class Pace:
         self.playout_seconds = FIRST_PLAYOUT
 
 
-class OfThread(threading.local):
+class ThreadWorkers(threading.local):
     """The workers of a search for the thread that calls it, made when first needed. Copies begin without."""
 
-    workers: Workers | None = None
+    workers: SearchWorkers | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return OfThread, ()
+        return ThreadWorkers, ()
 
     @contextmanager
-    def lent(self, make: Callable[[], Workers]) -> Iterator[Workers]:
+    def borrow(self, make: Callable[[], SearchWorkers]) -> Iterator[SearchWorkers]:
         """Lend the workers; those of a decision that was interrupted, which may still be at work, are left behind."""
         workers, self.workers = self.workers or make(), None
         yield workers
         self.workers = workers
 
 
-class Workers:
+class SearchWorkers:
     """Workspaces of one search for the threads that work for one caller.
 
     Attributes:
@@ -84,11 +84,11 @@ class Workers:
 
     def __init__(self, search: SearchSettings, most: Budget, num_threads: int) -> None:
         """Allocate for this many threads, and for decisions that cost that much at most."""
-        made = [new_workspace(search, most) for _ in range(num_threads)]
-        functions = made[0][0]
-        self.workspaces = [workspace for _, workspace in made]
-        self._decide = specialize(decide_tables, search.game, PLAYER, functions=functions)
-        self._judge, self._write_result = specialize(judge), specialize(write_result)
+        parts = [new_workspace(search, most) for _ in range(num_threads)]
+        functions = parts[0][0]
+        self.workspaces = [workspace for _, workspace in parts]
+        self._decide = specialize(decide_tables, search.game, GREEDY, functions=functions)
+        self._judge, self._write_result = specialize(judge_arms), specialize(write_result)
 
     def decide(
         self, batch: SearchBatch, budget: Budget, seconds: float | None, try_stage: TryStage | None,
@@ -98,19 +98,19 @@ class Workers:
 
         Args:
             batch: the decisions.
-            budget: of each.
-            seconds: for each decision, which has all threads to itself; None: no bound.
-            try_stage: tries the arms of a stage in place of compiled code; None: nothing does.
-            results: are written.
-            pace: is kept.
+            budget: the budget of each.
+            seconds: bound on each decision, which has all threads to itself; None: no bound.
+            try_stage: tries the arms of a stage in place of compiled code; None: compiled code does.
+            results: written.
+            pace: updated.
         """
         n, threads = len(batch.states), len(self.workspaces)
-        self._sized = [sized(workspace, budget.candidates) for workspace in self.workspaces]
+        self._limited = [limit_arms(workspace, budget.candidates) for workspace in self.workspaces]
         if seconds is None and try_stage is None and (threads == 1 or n >= MANY * threads):
             bounds = [n * k // threads for k in range(threads + 1)]
 
             def work(k: int) -> int:
-                return self._decide(bounds[k], bounds[k + 1], WHOLE, batch, budget, self._sized[k], results)
+                return self._decide(bounds[k], bounds[k + 1], WHOLE, batch, budget, self._limited[k], results)
 
             return sum(self._map(work))
         return sum(self._in_stages(i, batch, budget, seconds, try_stage, results, pace) for i in range(n))
@@ -126,7 +126,7 @@ class Workers:
         results: SearchResults, pace: Pace,
     ) -> int:  # fmt: skip
         """Make one decision, its stages shared among the threads, and look at the clock between them."""
-        workspace, max_worlds = self._sized[0], budget.max_worlds
+        workspace, max_worlds = self._limited[0], budget.max_worlds
         arms, stats = workspace.arms, workspace.stats
         start = begun = time.perf_counter()
         self._decide(i, i + 1, ARMS_ALONE, batch, budget, workspace, results)
@@ -151,22 +151,22 @@ class Workers:
 
     def _share_stage(self, i: int, batch: SearchBatch, budget: Budget, results: SearchResults) -> int:
         """Try the arms in the worlds of a stage in all threads."""
-        arms, stats, threads = self._sized[0].arms, self._sized[0].stats, len(self._sized)
-        found = [new_stats(len(arms.live)) for _ in range(threads)]
+        arms, stats, threads = self._limited[0].arms, self._limited[0].stats, len(self._limited)
+        shares = [new_stats(len(arms.live)) for _ in range(threads)]
 
         def work(k: int) -> int:
-            workspace = self._sized[k]._replace(arms=arms, stats=found[k])
+            workspace = self._limited[k]._replace(arms=arms, stats=shares[k])
             return self._decide(i, i + 1, WorldShare(1, k, threads), batch, budget, workspace, results)
 
         moves = sum(self._map(work))
-        for share in found:
-            for whole, part in zip(stats, share):
-                np.add(whole, part, out=whole)
+        for share in shares:
+            for total, part in zip(stats, share):
+                np.add(total, part, out=total)
         return moves
 
 
-def sized(workspace: SearchWorkspace, most: int) -> SearchWorkspace:
-    """Return the workspace with room for that many arms."""
+def limit_arms(workspace: SearchWorkspace, most: int) -> SearchWorkspace:
+    """Return views of the workspace for that many arms."""
     arms, stats = workspace.arms, workspace.stats
     arms = arms._replace(macros=arms.macros[:most], live=arms.live[:most])
     return workspace._replace(arms=arms, stats=ArmStats._make(array[:most] for array in stats))

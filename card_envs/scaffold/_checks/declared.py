@@ -26,7 +26,7 @@ VIEW_KEYS = ("version", "game", "options", "seat", "to_move", "legal")
 
 def functions_of(part: type) -> dict[str, FunctionType]:
     """Return the functions of a protocol, those that it inherits first."""
-    names = [name for each in reversed(part.__mro__) for name in vars(each) if name[0] != "_"]
+    names = [name for base in reversed(part.__mro__) for name in vars(base) if name[0] != "_"]
     return {name: getattr(part, name) for name in names if isinstance(getattr(part, name), FunctionType)}
 
 
@@ -67,7 +67,8 @@ def _check_module(module: ModuleType, part: type) -> Iterator[Finding]:
         if name in vars(part) and not hasattr(module, name):
             near = did_you_mean(name, vars(module).keys() - known.keys())
             what = f"{name}({', '.join(parameters_of(function))})"
-            yield _locate(module, name, f"{what} is missing: {_summary(function)}{near}")
+            summary = (inspect.getdoc(function) or "").split("\n")[0].rstrip(".")
+            yield _locate(module, name, f"{what} is missing: {summary}{near}")
     for name in part.__annotations__:
         if name != "__file__" and not hasattr(module, name):
             yield _locate(module, name, f"{name} is missing: {_comment(part, name)}")
@@ -82,9 +83,9 @@ def _check_parameters(module: ModuleType, name: str, expected: list[str]) -> Ite
     if not callable(function):
         yield _locate(module, name, f"{name}: expected a function, got {function!r:.60}")
         return
-    found = list(inspect.signature(function).parameters)
-    if found != expected:
-        text = f"{name}: takes ({', '.join(found)}); the contract: {name}({', '.join(expected)})"
+    parameters = list(inspect.signature(function).parameters)
+    if parameters != expected:
+        text = f"{name}: takes ({', '.join(parameters)}); the contract: {name}({', '.join(expected)})"
         yield _locate(module, name, text)
     if module.__name__.endswith((".rules", ".bot")) and name != "new_state" and function is value and not INTERPRETED:
         yield _locate(module, name, f"{name}: expected the decorator @rule")
@@ -96,14 +97,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
-def _summary(function: FunctionType) -> str:
-    return (inspect.getdoc(function) or "").split("\n")[0].rstrip(".")
-
-
 def _comment(part: type, name: str) -> str:
     """Return the contract's comment on a constant."""
-    found = re.search(rf"^    {name}: .*?  # (.*)$", inspect.getsource(part), re.MULTILINE)
-    return found[1] if found else f"a constant of type {part.__annotations__[name]}"
+    match = re.search(rf"^    {name}: .*?  # (.*)$", inspect.getsource(part), re.MULTILINE)
+    return match[1] if match else f"a constant of type {part.__annotations__[name]}"
 
 
 # Values
@@ -180,8 +177,8 @@ def _of_state(rules: Any) -> Demand:
     shared: Any = state_dtype(rules.NUM_SEATS, []).fields
     wrong = [name for name in shared if name not in fields or fields[name][0] != shared[name][0]]
     fits = getattr(rules.STATE, "type", None) is np.record and not wrong
-    made = "STATE: expected state_dtype(NUM_SEATS, [fields of the game])"
-    return Demand("STATE", fits, f"{made}; {', '.join(wrong)} differ" if wrong else made)
+    expected = "STATE: expected state_dtype(NUM_SEATS, [fields of the game])"
+    return Demand("STATE", fits, f"{expected}; {', '.join(wrong)} differ" if wrong else expected)
 
 
 def _of_bot(game: Game) -> Iterator[Demand]:

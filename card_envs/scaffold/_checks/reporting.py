@@ -19,7 +19,7 @@ PLACES = re.compile(r" at (\S.*?\.py) \((\d+)\)|^ *File \"(.*?\.py)\", line (\d+
 
 
 class Events:
-    """Where events go, and the game that is tested."""
+    """The pytest plugin: writes events to a file."""
 
     def __init__(self, file: str, folder: Path) -> None:
         self.file = file
@@ -49,7 +49,7 @@ class Events:
 
     def pytest_exception_interact(self, node: Any, call: Any, report: Any) -> None:
         file, line, name = getattr(node, "location", (node.nodeid, 0, node.name))
-        finding = translated(call.excinfo.value, Finding(ROOT / file, (line or 0) + 1, name), self.folder)
+        finding = locate_error(call.excinfo.value, Finding(ROOT / file, (line or 0) + 1, name), self.folder)
         self.write("failed", node.nodeid, finding)
 
 
@@ -71,7 +71,7 @@ def _end_all() -> None:
     os._exit(LOST_PARENT)
 
 
-def translated(error: BaseException, test: Finding, folder: Path) -> Finding:
+def locate_error(error: BaseException, test: Finding, folder: Path) -> Finding:
     """Return an exception in one line, at the line of the game that it names or passed through, or else of the test."""
     text = str(error).split("\nassert ")[0]  # what follows explains the expression
     message = " | ".join((_in_a_line(error, text), *getattr(error, "__notes__", ())))
@@ -79,15 +79,15 @@ def translated(error: BaseException, test: Finding, folder: Path) -> Finding:
     if named and Path(named[1]).is_relative_to(folder):
         return Finding(Path(named[1]), int(named[2]), f"{named[3]} ({test.text})")
     frames = [(frame.filename, frame.lineno or 1, frame.name) for frame in traceback.extract_tb(error.__traceback__)]
-    places = [(found[1] or found[3], int(found[2] or found[4]), found[5] or "") for found in PLACES.finditer(text)]
+    places = [(place[1] or place[3], int(place[2] or place[4]), place[5] or "") for place in PLACES.finditer(text)]
     if "Traceback (most recent call last)" in text:  # of another process: the innermost place comes last
         places.reverse()
     for file, line, function in (*places, *reversed(frames)):
         file = os.path.normpath(ROOT / file)  # Numba's are relative to where it runs
         if Path(file).is_relative_to(folder):
             return Finding(Path(file), line, f"{function + ': ' if function else ''}{message} ({test.text})")
-    own = [line for file, line, _ in frames if Path(file) == test.file]
-    return Finding(test.file, own[-1] if own else test.line, f"{test.text}: {message}")
+    test_lines = [line for file, line, _ in frames if Path(file) == test.file]
+    return Finding(test.file, test_lines[-1] if test_lines else test.line, f"{test.text}: {message}")
 
 
 def _in_a_line(error: BaseException, text: str) -> str:
@@ -107,10 +107,10 @@ def _of_numba(text: str) -> str:
         return "this allocates memory: rules have no lists, texts or new arrays"
     patterns = (r"(Cannot unify .*)", r"due to \"(.*)\"", r"(NameError: .*)", r">>> (.*)", r"(Unknown attribute .*)")
     for pattern in patterns:
-        found = re.search(pattern, text)
-        if found:
-            said = found[1].strip()
-            return f"Numba has no {said}" if pattern.startswith(">>>") else said
+        match = re.search(pattern, text)
+        if match:
+            reason = match[1].strip()
+            return f"Numba has no {reason}" if pattern.startswith(">>>") else reason
     lines = (line.strip() for line in text.splitlines())
     around = ("Failed in", "During: Pass", "^", "File")
     return "Numba: " + next((line for line in lines if line and not line.startswith(around)), "")  # the reason is first

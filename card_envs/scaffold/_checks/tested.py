@@ -21,7 +21,17 @@ from card_envs.scaffold._checks.findings import Finding
 from card_envs.system.processes import PARENT
 
 # Tests of all games that run for one of another package, in their order.
-SHARED = ("contract", "worlds", "layout", "referee", "engine", "environments", "vector", "records", "compare")
+SHARED = (
+    "tests/test_contract.py",
+    "tests/test_worlds.py",
+    "tests/test_layout.py",
+    "tests/test_referee.py",
+    "tests/test_engine.py",
+    "tests/test_environments.py",
+    "tests/test_vector.py",
+    "tests/test_records.py",
+    "tests/compare/test_compare.py",
+)
 MOST_FAILURES = 5  # of a group
 MOST_SECONDS = 180.0  # for one test, with what it compiles
 SEARCHES_COMPILE = 4  # times as long, where tests of what is built on the rules run
@@ -29,10 +39,10 @@ SEARCHES_COMPILE = 4  # times as long, where tests of what is built on the rules
 
 def groups(game: Game, folder: Path, root: Path) -> dict[str, list[str]]:
     """Return the arguments of pytest for each group of tests, by what they test, in the order in which they run."""
-    engine, own = "tests/test_engine.py", f"tests/games/{game.name}"
-    is_here = folder.is_relative_to(root)
-    if not (root / own).is_dir() or not is_here:
-        own = str(folder / "tests")
+    engine, game_tests = "tests/test_engine.py", f"tests/games/{game.name}"
+    is_local = folder.is_relative_to(root)
+    if not (root / game_tests).is_dir() or not is_local:
+        game_tests = str(folder / "tests")
     first = {
         # The first needs no compiler, and its errors name lines.
         "rules": [
@@ -42,14 +52,14 @@ def groups(game: Game, folder: Path, root: Path) -> dict[str, list[str]]:
         ],
         "positions, views and moves": ["tests/test_contract.py"],
         "worlds": ["tests/test_worlds.py"],
-        "the rules of RULES.md": ["tests/test_layout.py", "tests/test_referee.py", own],
+        "the rules of RULES.md": ["tests/test_layout.py", "tests/test_referee.py", game_tests],
     }
     parts = {title: ["--game", game.package, *arguments] for title, arguments in first.items()}
-    if is_here:  # some modules need a game of the package
+    if is_local:  # some modules need a game of the package
         done = [argument for arguments in first.values() for argument in arguments if argument.endswith(".py")]
-        rest = [*(f"--ignore={root / part}" for part in (*done, own)), "tests"]
+        rest = [*(f"--ignore={root / part}" for part in (*done, game_tests)), "tests"]
     else:
-        rest = ["--game", game.package, *(f"tests/test_{name}.py" for name in SHARED[4:])]
+        rest = ["--game", game.package, *SHARED[4:]]
     return parts | {"what is built on the rules": ["-k", game.name, *rest]}
 
 
@@ -69,7 +79,7 @@ def run_tests(folder: Path, root: Path, arguments: list[str]) -> tuple[list[Find
         limit = MOST_SECONDS * (SEARCHES_COMPILE if builds else 1)
         if builds and find_spec("xdist") and os.name == "posix":
             command += ["-n", "2"]
-        with output.open("wb") as file, _started([*command, *arguments], root, file) as process:
+        with output.open("wb") as file, _running([*command, *arguments], root, file) as process:
             while process.poll() is None and time.time() - events.stat().st_mtime < limit:
                 time.sleep(0.1)
             status = process.poll()
@@ -78,14 +88,14 @@ def run_tests(folder: Path, root: Path, arguments: list[str]) -> tuple[list[Find
 
 
 @contextmanager
-def _started(command: list[str], root: Path, output: Any) -> Iterator[subprocess.Popen[bytes]]:
+def _running(command: list[str], root: Path, output: Any) -> Iterator[subprocess.Popen[bytes]]:
     """Start a process that is ended afterwards, with those that it has started."""
     path = os.pathsep.join([*filter(None, sys.path), str(root)])
     # Not what pytest tells its own processes: the tests would run in another order.
-    around = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     process = subprocess.Popen(
         command, cwd=root, stdout=output, stderr=output, stdin=subprocess.DEVNULL,
-        env=around | {"PYTHONPATH": path, PARENT: str(os.getpid())}, start_new_session=os.name == "posix",
+        env=environment | {"PYTHONPATH": path, PARENT: str(os.getpid())}, start_new_session=os.name == "posix",
     )  # fmt: skip
     try:
         yield process

@@ -50,7 +50,7 @@ def try_import(package: str, folder: Path) -> Finding | None:
 
 
 def main(package: str, folder: str, seconds: str, name: str) -> None:
-    """Import the modules of a package, and write what came of it."""
+    """Import the modules of a package, and write the first error."""
     end_with_parent()
     with Path(name).open("w", encoding="utf-8") as file:
         faulthandler.dump_traceback_later(float(seconds), exit=True, file=file)

@@ -50,5 +50,5 @@ def seen(view: dict[str, Any]) -> dict[str, Any]:
 
 def recount(view: dict[str, Any], reason: str, movers: list[int], seat: int) -> dict[tuple[str, str], tuple[int, int]]:
     """Return the rates of a finished deal for a seat, as numerators and denominators."""
-    own, others = view["scores"][seat], view["scores"][1 - seat]
-    return {("won", "a deal"): (int(own > others), 1), ("tricks", "a deal"): (own, 1)}
+    score, other_score = view["scores"][seat], view["scores"][1 - seat]
+    return {("won", "a deal"): (int(score > other_score), 1), ("tricks", "a deal"): (score, 1)}
