@@ -186,7 +186,7 @@ def compare(
 
     Two sides are swapped on every deal. Ctrl-C shows the figures so far.
     """
-    from card_envs.compare._command import ContestJob, OutputFiles, check_contests, compare_all, json_figures
+    from card_envs.compare._command import ContestJob, check_contests, compare_all, json_figures
     from card_envs.compare.contests import Contest, taken_apart
     from card_envs.compare.spread import Executor
     from card_envs.reviews._command import check_review, review_policies
@@ -195,16 +195,16 @@ def compare(
     recorded = 0 if records is None else record_pairs
     contest = Contest(get_game(game_name), tuple(players), seed, options, not best, partner, recorded=recorded)
     contests = taken_apart(contest, apart, with_player) if apart else {"": contest}
-    workers, output = Executor(processes, ray), OutputFiles(picture, records)
+    workers = Executor(processes, ray)
+    job = ContestJob(pairs, workers, solve, picture, records)
     files.check_output(json_file)
-    output.check()
+    job.check()
     check_contests(contests, solve)
     judge = check_review(contest.game, reviewed, by)
     with workers:
         results = compare_all(
             contests,
-            ContestJob(pairs, workers, solve),
-            output,
+            job,
             console,
             lambda results: write_figures(json_figures(results, apart, with_player), json_file),
             brief,

@@ -38,28 +38,19 @@ from card_envs.system.files import check_output_folder
 
 @dataclass(frozen=True)
 class ContestJob:
-    """The amount of work, and who does it.
+    """The amount of work, who does it, and what to save besides the figures.
 
     Attributes:
         pairs: of each pairing; in a solitaire, deals.
         workers: who does it.
         solve_seconds: per deal, to solve the deals as well; None: don't.
+        picture: file of a picture, or None.
+        records: folder of saved games, or None.
     """
 
     pairs: int
     workers: Executor = THIS_PROCESS
     solve_seconds: float | None = None
-
-
-@dataclass(frozen=True)
-class OutputFiles:
-    """Files to save from a contest, besides its figures.
-
-    Attributes:
-        picture: file of a picture, or None.
-        records: folder of saved games, or None.
-    """
-
     picture: Path | None = None
     records: Path | None = None
 
@@ -93,7 +84,6 @@ def check_contests(contests: dict[str, Contest], solve_seconds: float | None) ->
 def compare_all(
     contests: dict[str, Contest],
     job: ContestJob,
-    files: OutputFiles,
     console: Console,
     write: Callable[[dict[str, Standings]], object],
     brief: bool = False,
@@ -102,8 +92,7 @@ def compare_all(
 
     Args:
         contests: by label.
-        job: amount of work and workers.
-        files: what to save besides the figures.
+        job: how much is played, and what is saved.
         console: to print to.
         write: called with the results so far, periodically and after each contest.
         brief: print the standings alone.
@@ -112,16 +101,15 @@ def compare_all(
         say(line)
     results: dict[str, Standings] = {}
     for label, contest in contests.items():
-        part = play_shown(contest, job, label, console, lambda part: write({**results, label: part}))  # noqa: B023
-        if part is None:
+        played = play_contest_shown(contest, job, label, console, lambda part: write({**results, label: part}))  # noqa: B023
+        if played is None:
             console.print("stopped before the first pairs were finished")
             break
-        results[label], games = part
-        title = comparison_title(results[label], job.pairs, label)
-        messages = []
+        results[label], part = played
+        title, messages = comparison_title(results[label], job.pairs, label), list[str]()
         try:  # files first: printing may block
             write(results)
-            messages = list(files.save(title, results[label], games, label))
+            messages += job.save(title, results[label], part, label)
         finally:
             show_comparison(console, title, results[label], brief)
         for line in messages:
@@ -172,7 +160,7 @@ def survey_title(
     return f"{title}\nstopped after {counted}" if stopped else title
 
 
-def play_shown(
+def play_contest_shown(
     contest: Contest, job: ContestJob, label: str, console: Console, write: Callable[[Standings], object]
 ) -> tuple[Standings, Part] | None:
     """Play a contest with a progress bar; return its standings and games, or None if Ctrl-C came before any result.

@@ -46,18 +46,6 @@ class Rows(NamedTuple):
     states: NDArray[Any]
 
 
-class _Columns(NamedTuple):
-    """The arrays that the loop writes; see `Rows`."""
-
-    deal: NDArray[np.int32]
-    seat: Int8s
-    reward: NDArray[np.float32]
-    last: NDArray[np.bool_]
-    obs: Int8s
-    mask: Int8s
-    states: NDArray[Any]
-
-
 def read_rows(plan: Plan, games: Games, keep_states: bool = False) -> Rows:
     """Return the decisions of games that were played with their moves kept."""
     rows = replay_rows(plan, games.number, games.starts, games.action, keep_states)
@@ -76,36 +64,29 @@ def replay_rows(
         action: [N] their moves.
         keep_states: keep the States, too.
     """
-    rules, n = plan.game.rules, len(action)
-    columns = _Columns(
-        np.zeros(n, np.int32), np.zeros(n, np.int8), np.zeros(n, np.float32), np.zeros(n, np.bool_),
-        np.empty((n, rules.OBS_SIZE), np.int8), np.empty((n, rules.NUM_ACTIONS), np.int8),
-        np.empty(n * keep_states, rules.STATE),
+    rules, n, num_games = plan.game.rules, len(action), len(numbers)
+    rows = Rows(
+        np.repeat(numbers, np.diff(starts)), np.zeros(n, np.int32), np.zeros(n, np.int8), np.zeros(n, np.int8), action,
+        np.zeros(n, np.float32), np.zeros(n, np.bool_), np.empty((n, rules.OBS_SIZE), np.int8),
+        np.empty((n, rules.NUM_ACTIONS), np.int8), np.empty((0, rules.NUM_ACTIONS), np.float32),
+        np.empty((num_games, rules.NUM_SEATS, rules.OBS_SIZE), np.int8), np.empty(n * keep_states, rules.STATE),
     )  # fmt: skip
-    finals = np.empty((len(numbers), rules.NUM_SEATS, rules.OBS_SIZE), np.int8)
-    newest = np.full((len(numbers), rules.NUM_SEATS), -1)
-    specialize(write_rows, plan.game)(0, len(numbers), plan.deal(numbers), action, starts, columns, newest, finals)
-    deal, seat, reward, last, obs, mask, states = columns
-    number, player = np.repeat(numbers, np.diff(starts)), np.zeros(n, np.int8)
-    return Rows(number, deal, seat, player, action, reward, last, obs, mask, None, finals, states)
+    newest = np.full((num_games, rules.NUM_SEATS), -1)
+    specialize(write_rows, plan.game)(0, num_games, plan.deal(numbers), starts, rows, newest)
+    return rows._replace(values=None)
 
 
-def write_rows(
-    first: int, last: int, states: NDArray[Any], action: NDArray[np.int16], starts: Int64s, columns: _Columns,
-    newest: Int64s, finals: Int8s,
-) -> None:  # fmt: skip
+def write_rows(first: int, last: int, states: NDArray[Any], starts: Int64s, rows: Rows, newest: Int64s) -> None:
     """Replay games and write a row for each decision.
 
     Args:
         first, last: range of games.
         states: [G] after their first deals; played to the end.
-        action: [N] their moves.
         starts: [G + 1] first row of each.
-        columns: written.
+        rows: with the moves; the rest is written.
         newest: [G, S] -1; becomes the last row of each seat.
-        finals: [G, S, D] written.
     """
-    deals, seats, rewards, lasts, obs, masks, before = columns
+    _, deals, seats, _, action, rewards, lasts, obs, masks, _, finals, before = rows
     for i in range(first, last):
         state = states[i]
         deal = 0
