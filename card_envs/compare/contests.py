@@ -123,8 +123,8 @@ def seating(sides: Sequence[int], num_policies: int, with_partner: bool) -> Int8
 
     A partner has all seats of a side but the first.
     """
-    own = np.array([not with_partner or side not in sides[:seat] for seat, side in enumerate(sides)])
-    tables = [np.where(own, np.array(sides) ^ swapped, num_policies) for swapped in range(num_policies)]
+    by_policy = np.array([not with_partner or side not in sides[:seat] for seat, side in enumerate(sides)])
+    tables = [np.where(by_policy, np.array(sides) ^ swapped, num_policies) for swapped in range(num_policies)]
     return np.array(tables, np.int8)
 
 

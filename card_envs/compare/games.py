@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from card_envs.compare._tables import (
     LOG_SIZE,
-    Asker,
+    TimedPolicy,
     Watch,
     blank_ledger,
     measure_players,
@@ -211,18 +211,18 @@ def play_games(plan: GamePlan, numbers: Int64s, watch: Watch | None = None) -> G
     for player in players:  # results must not depend on what this process played before
         player.reset()
     seated = seat_players(players, lineup, rngs)
-    askers = [Asker(game, player, hide_seed(rng), plan.keep_values) for player, rng in zip(players, rngs)]
+    timed = [TimedPolicy(game, player, hide_seed(rng), plan.keep_values) for player, rng in zip(players, rngs)]
     log_size = LOG_SIZE * (plan.keep_moves or plan.keep_values)
     ledger = blank_ledger(game, len(states), len(plan.players), len(numbers), log_size)
-    ledger, said, compiled_seconds = play_out(game, states, seated, askers, ledger, watch)
-    seconds, decisions = measure_players(askers, seated.kinds, ledger.moves, compiled_seconds)
+    ledger, expected, compiled_seconds = play_out(game, states, seated, timed, ledger, watch)
+    seconds, decisions = measure_players(timed, seated.kinds, ledger.moves, compiled_seconds)
     played = ledger.log[..., 0] >= 0
     action, seat = np.ascontiguousarray(ledger.log[played].T)
     starts = np.r_[0, np.cumsum(played.sum(axis=1))]
     values = None
     if plan.keep_values:
         values = np.full((len(action), game.rules.NUM_ACTIONS), np.nan, np.float32)
-        for tables, before, means in said:
+        for tables, before, means in expected:
             values[starts[tables] + before] = means
     player_of = lineup[np.repeat(np.arange(len(deals)), np.diff(starts)), seat]
     return Games(

@@ -63,10 +63,10 @@ class _Writer:
             return False
         if self.format == "jsonl":  # no deals may have been won
             return _last_byte(path) == b"\n" or (path.stat().st_size == 0 and self.plan.solve_seconds is not None)
-        found = _settings_in(path)
-        if found is not None:
-            check_same(self.folder, found, self.settings)
-        return found is not None
+        settings = _settings_in(path)
+        if settings is not None:
+            check_same(self.folder, settings, self.settings)
+        return settings is not None
 
     def num_rows(self, part: range) -> int:
         """Return the number of rows in the file of a part."""
@@ -153,10 +153,10 @@ def _check_folder(writer: _Writer, files: set[Path]) -> None:
     folder, settings = writer.folder, folder_settings(writer.folder)
     if settings is not None:
         check_same(folder, settings, writer.settings)
-    found = sorted((folder / PARTS).glob("games-*"))
-    if settings is None and writer.format == "jsonl" and found:
+    there = sorted((folder / PARTS).glob("games-*"))
+    if settings is None and writer.format == "jsonl" and there:
         raise ValueError(f"{folder}: holds games of another format, or without their settings; take another folder")
-    for file in found:
+    for file in there:
         if not S_ISREG(file.lstat().st_mode):
             raise ValueError(f"{folder}: holds {file.name}, which is no file of its own; take another folder")
         if file not in files:
@@ -169,8 +169,8 @@ def folder_settings(folder: Path) -> dict[str, Any] | None:
     """Return the settings in a folder of lines; None if there are none."""
     if not (folder / SETTINGS).exists():
         return None
-    found = read_json(folder / SETTINGS)
-    return found if isinstance(found, dict) else {}
+    settings = read_json(folder / SETTINGS)
+    return settings if isinstance(settings, dict) else {}
 
 
 def check_same(folder: Path, before: dict[str, Any], settings: dict[str, Any]) -> None:
@@ -182,8 +182,8 @@ def check_same(folder: Path, before: dict[str, Any], settings: dict[str, Any]) -
         names = [name for name, digest in settings["digests"].items() if before["digests"].get(name) != digest]
         whose = ", ".join(names)
         raise ValueError(f"{folder}: holds games of another {whose}: weights or code have changed; take another folder")
-    said = [f"{name} = {before.get(name)!r}" for name in settings if name in changed - {"digests"}]
-    raise ValueError(f"{folder}: holds other games, of {', '.join(said)}; take another folder")
+    differences = [f"{name} = {before.get(name)!r}" for name in settings if name in changed - {"digests"}]
+    raise ValueError(f"{folder}: holds other games, of {', '.join(differences)}; take another folder")
 
 
 def _settings_in(path: Path) -> dict[str, Any] | None:
@@ -191,10 +191,10 @@ def _settings_in(path: Path) -> dict[str, Any] | None:
     arrow, files = _arrow()
     try:
         with path.open("rb") as file:  # pyarrow itself opens no name that is not UTF-8
-            found = json.loads((files.read_schema(file).metadata or {}).get(METADATA, b"{}"))
+            settings = json.loads((files.read_schema(file).metadata or {}).get(METADATA, b"{}"))
     except (OSError, ValueError, arrow.ArrowException):
         return None
-    return found if isinstance(found, dict) else {}
+    return settings if isinstance(settings, dict) else {}
 
 
 def _last_byte(path: Path) -> bytes:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from card_envs.compare._intervals import beta_cdf, student
 from card_envs.compare._ratings import bradley_terry, ratings
-from card_envs.compare._tables import Asker, new_tables
+from card_envs.compare._tables import TimedPolicy, new_tables
 from card_envs.compare._tallies import estimated
 from card_envs.compare.contests import Contest, chunks, join, play_contest, seating
 from card_envs.compare.estimates import Estimate, estimate, pairs_needed, share, share_of
@@ -284,7 +284,7 @@ def test_infinite_bounds_in_words() -> None:
 def test_the_first_answer_of_a_policy_is_not_timed() -> None:
     times = iter([0.0, 60.0, 100.0, 101.0, 200.0, 202.0])
     policy = load_opponent("random", HIGH_CARD).policy
-    asker = Asker(HIGH_CARD, policy, np.random.default_rng(0), clock=lambda: next(times))
+    asker = TimedPolicy(HIGH_CARD, policy, np.random.default_rng(0), clock=lambda: next(times))
     states = new_tables(HIGH_CARD, {}, 0, np.arange(5))
     timed = []
     for count in (5, 4, 2):
@@ -307,7 +307,7 @@ def test_what_an_answer_compiles_is_not_timed() -> None:
             return decisions.mask / decisions.mask.sum(axis=1, dtype=np.float32, keepdims=True)
 
     policy = Compiles()
-    asker = Asker(HIGH_CARD, as_policy(policy, "it"), np.random.default_rng(0))
+    asker = TimedPolicy(HIGH_CARD, as_policy(policy, "it"), np.random.default_rng(0))
     states = new_tables(HIGH_CARD, {}, 0, np.arange(5))
     asker.ask(states)
     asker.ask(states)
