@@ -141,13 +141,13 @@ class Evaluation:
 
 def figures(results: Mapping[str, PairResult]) -> dict[str, float]:
     """Return the figures of results by opponent, under the names that training's log has for them."""
-    found: dict[str, float] = {}
+    by_tag: dict[str, float] = {}
     for name, result in results.items():
         share = result.win_share
         of_name = f"strength/win_share_{name}"
-        found |= {of_name: share.mean, f"{of_name}_low": share.low, f"{of_name}_high": share.high}
-        found[f"strength/margin_{name}"] = result.margin_per_deal.mean
-    return found
+        by_tag |= {of_name: share.mean, f"{of_name}_low": share.low, f"{of_name}_high": share.high}
+        by_tag[f"strength/margin_{name}"] = result.margin_per_deal.mean
+    return by_tag
 
 
 def evaluate_every(

@@ -200,7 +200,7 @@ def test_a_reset_that_takes_arguments_is_refused() -> None:
     ):
         for use in (
             lambda given=given: play_pairs(TINY, "greedy", given, 1),
-            lambda given=given: play_games(GamePlan.of_self_play(TINY, given, 0, {}), np.arange(1)),
+            lambda given=given: play_games(GamePlan(TINY, [given]), np.arange(1)),
             lambda given=given: SingleSeatEnv(TINY.name, given),
             lambda given=given: VectorSeatEnv(TINY.name, 2, given),
             lambda given=given: OpponentPool(TINY, [given]),
@@ -397,7 +397,7 @@ def test_sealed_generators_go_on_with_the_same_numbers() -> None:
 def test_seeded_numbers_are_those_they_were() -> None:
     """What comparisons drew before generators hid their seeds."""
     policy = Nosy()
-    play_games(GamePlan.of_self_play(TINY, policy, 5, {}), np.arange(4))
+    play_games(GamePlan(TINY, [policy], 5), np.arange(4))
     source = np.random.default_rng([5, 0])
     source.integers(0, 1 << 64, 4, np.uint64)
     assert policy.seen[0][1]["state"] == source.bit_generator.state["state"]
