@@ -65,7 +65,6 @@ def test_a_card_that_cannot_move_says_so(page: Any, game: Game) -> None:
     assert page.get_attribute("#at", "max") == before and page.locator("#picture .can").count()
 
 
-@pytest.mark.mechanics
 def test_what_was_played_is_said(page: Any, game: Game) -> None:
     """At one's turn: the replies, the newest first, one's last move, and what lay there before it."""
     sit_down(page, game, short_options(game))
