@@ -463,7 +463,7 @@ def advise(
     view = files.read_json(position)
     files.check_output(json_file)
     with console.status("thinking"):
-        advices = load_opponent(opponent, game).evaluate(view, seed)
+        advices = load_opponent(opponent, game).rank_moves(view, seed)
     best = advices[0]
     sheet = Sheet(title=f"{game.title}, seat {view['seat']}: {opponent}")
     searched = best.margin is not None
@@ -569,8 +569,8 @@ def serve(
         return
     names = command.names_of(host, host_name or [])  # before anything is bound or loaded
     listeners = command.listen(host, port)
-    seats = command.make_seats(folder or Path("tables"), game or [], opponent or [], limits, allow_deals)
-    command.serve_http(seats, listeners, names, origin or [], root_path, say)
+    service = command.make_service(folder or Path("tables"), game or [], opponent or [], limits, allow_deals)
+    command.serve_http(service, listeners, names, origin or [], root_path, say)
 
 
 @app.command()

@@ -259,10 +259,10 @@ class TimedPolicy:
         decisions, means = decisions_at(self.game, states), None
         start = self.clock()
         if self.keep_values:
-            actions, values = self.policy.choose_and_evaluate(decisions, self.rng)
+            actions, values = self.policy.act_and_evaluate(decisions, self.rng)
             means = None if values is None else values.means.astype(np.float32)
         else:
-            actions = self.policy.choose(decisions, self.rng)
+            actions = self.policy.act(decisions, self.rng)
         if self.answers == 1:
             self.seconds, self.decisions = 0.0, 0
         self.seconds += self.clock() - start

@@ -7,6 +7,7 @@ seats, `P` players, `K` line-ups, `A` actions.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,8 +27,8 @@ from card_envs.compare._tables import (
 )
 from card_envs.engine.buffers import INT8, check_bool, check_game, check_int, checked, seed_number
 from card_envs.game import Game, Int8s, Int64s
-from card_envs.opponents.names import load_cached
-from card_envs.opponents.policy import Policy, PolicyLike, as_policy, hide_seed
+from card_envs.opponents.names import load_policy
+from card_envs.opponents.policy import Policy, PolicyLike, hide_seed
 from card_envs.system.files import short_repr
 
 MOST_DEALS = 1 << 62  # so that their numbers are those of tables
@@ -69,13 +70,12 @@ class Plan:
     @property
     def names(self) -> tuple[str, ...]:
         """The players' names."""
-        return tuple(
-            player if isinstance(player, str) else as_policy(player, "players").name for player in self.players
-        )
+        loaded = (name if isinstance(name, str) else load_policy(name, "players", self.game) for name in self.players)
+        return tuple(policy if isinstance(policy, str) else policy.name for policy in loaded)
 
     def load(self) -> list[Policy]:
         """Return the players, loaded if they were given by name. Raises ValueError."""
-        return [load_player(player, self.game, self.sampled) for player in self.players]
+        return [load_policy(player, "players", self.game, self.sampled) for player in self.players]
 
     def deal(self, numbers: Int64s) -> NDArray[Any]:
         """Return [B] States after the first deal of these numbers."""
@@ -172,11 +172,9 @@ class Games:
 
 
 def load_player(player: str | PolicyLike, game: Game, sampled: bool) -> Policy:
-    """Return the policy of a name, or what was given as a policy. Raises ValueError."""
-    if isinstance(player, str):
-        return load_cached(player, game, sampled).policy
-    policy = as_policy(player, "players", game)
-    return policy if sampled else policy.likeliest()
+    """Return what `load_policy` does, which took the place of this function."""
+    warnings.warn("load_player is card_envs.opponents.names.load_policy now", DeprecationWarning, stacklevel=2)
+    return load_policy(player, "players", game, sampled)
 
 
 def portions(total: int, size: int) -> list[range]:

@@ -18,8 +18,8 @@ from card_envs.compare.contests import MODES, Contest, join, play_contest
 from card_envs.compare.estimates import Estimate, as_json, margin, share, span
 from card_envs.engine.buffers import check_game, seed_number
 from card_envs.game import Game
-from card_envs.opponents._given import to_policy
 from card_envs.opponents.about import warn_if_unlike_training
+from card_envs.opponents.names import load_policy
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def play_pairs(
         UserWarning: a policy was trained under other options.
     """
     check_game(game)
-    policies = to_policy(first, game, "first", sampled), to_policy(second, game, "second", sampled)
+    policies = load_policy(first, "first", game, sampled), load_policy(second, "second", game, sampled)
     for policy in policies:
         warn_if_unlike_training(policy, game, options or {})
     # What was given by name is loaded again for each portion: a class of the user's may keep state.

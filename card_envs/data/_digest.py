@@ -18,7 +18,7 @@ from card_envs.compiling._digest import digest_sources, file_digests, first_used
 from card_envs.compiling._specialize import game_sources
 from card_envs.game import Game
 from card_envs.opponents.networks.policies import TrainedPolicy
-from card_envs.opponents.policy import AdaptedPolicy, Opponent, Policy, PolicyLike, as_policy
+from card_envs.opponents.policy import AdaptedPolicy, Opponent, Policy, PolicyLike, as_policy, unchecked
 from card_envs.opponents.search import SearchPolicy
 
 HEX_DIGITS = 16
@@ -110,6 +110,7 @@ def _code_of(policy: type | FunctionType) -> list[bytes]:
 
 def _code_in(value: Any) -> Iterator[type | FunctionType]:
     """Yield the functions of a method, a property or a compiled function; of other values their type."""
+    value = unchecked(value)
     if isinstance(value, (staticmethod, classmethod)):
         value = value.__func__
     elif isinstance(value, (property, cached_property)):

@@ -83,7 +83,7 @@ class MoveJudge:
             seed: of the worlds in which it is priced.
 
         Raises:
-            ValueError: as `Opponent.evaluate` does, or the move is not legal.
+            ValueError: as `Opponent.rank_moves` does, or the move is not legal.
         """
         rng = np.random.default_rng(check_int(seed, 0, None, "seed"))
         game = self.opponent.game
@@ -130,10 +130,8 @@ class MoveJudge:
         best, costs, errors = np.zeros(len(decisions), np.int64), *np.zeros((2, len(decisions)))
         for i, action in enumerate(played.tolist()):
             decision = decisions.at(np.array([i]))
-            best[i], costs[i], errors[i] = self.opponent.policy.ask(
-                decision,
-                lambda: self._cost(decision, action, keys[i : i + 1]),  # noqa: B023
-            )
+            with decision.blaming(f"policy {self.opponent.name}"):
+                best[i], costs[i], errors[i] = self._cost(decision, action, keys[i : i + 1])
         return best, costs, errors
 
     def _cost(self, decisions: Decisions, played: int, keys: UInt64s) -> tuple[int, float, float]:
@@ -182,7 +180,7 @@ class MoveJudge:
                 return macro
             action = int(macro[0])
         else:
-            action = int(policy.choose(decisions, np.random.default_rng(key))[0])
+            action = int(policy.act(decisions, np.random.default_rng(key))[0])
         return self._line(states, action)
 
     def _line(self, states: NDArray[Any], action: int) -> Macro:

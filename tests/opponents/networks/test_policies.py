@@ -118,8 +118,8 @@ def test_what_is_optional_is_handed_on() -> None:
     decisions, rng = decisions_at(TINY, some(positions(TINY), 20)), np.random.default_rng(0)
     assert plain.evaluate(decisions, rng) is None and plain.act_and_evaluate(decisions, rng)[1] is None
     again = adapted.within(1.0)
-    assert again.evaluate(decisions, rng) is not None and again.choose_and_evaluate(decisions, rng)[1] is None
-    assert again.name == "Bounded" and "Bounded object" in repr(again) and (again.shares(decisions) == 0.5).all()
+    assert again.evaluate(decisions, rng) is not None and again.act_and_evaluate(decisions, rng)[1] is None
+    assert again.name == "Bounded" and "Bounded object" in repr(again) and (again.probabilities(decisions) == 0.5).all()
     assert own.asked[2:] == [(1.0, 1), "evaluate", "both"]
 
 
@@ -131,8 +131,8 @@ def test_users_policies_are_adapted_where_they_enter(given: PolicyLike) -> None:
     pool = OpponentPool(TINY, [given])
     pool.add(given)
     for policy in (as_policy(given, "it"), *(member.policy for member in pool.members)):
-        assert np.array_equal(policy.choose(decisions, np.random.default_rng(1)), expected)
-        assert np.array_equal(policy.shares(decisions), np.eye(decisions.mask.shape[1])[expected])
+        assert np.array_equal(policy.act(decisions, np.random.default_rng(1)), expected)
+        assert np.array_equal(policy.probabilities(decisions), np.eye(decisions.mask.shape[1])[expected])
         assert policy.evaluate(decisions, np.random.default_rng(1)) is None and policy.parts() == (policy,)
     assert [member.name for member in pool.members] == [name, "snapshot-1"]
     single, vector = SingleSeatEnv(TINY.name, given), VectorSeatEnv(TINY.name, 3, [given])
@@ -142,7 +142,7 @@ def test_users_policies_are_adapted_where_they_enter(given: PolicyLike) -> None:
     margins = play_pairs(TINY, given, given, 4).margins
     assert not margins.any() and survey(TINY, given, 4).episodes == 4
     search = SearchPolicy(TINY, 4, rollout=as_policy(given, "rollout"))
-    assert search.choose(decisions, np.random.default_rng(0)).shape == (20,) and name in repr(search)
+    assert search.act(decisions, np.random.default_rng(0)).shape == (20,) and name in repr(search)
 
 
 @pytest.mark.parametrize("name", ["Acts", "last_legal", "makes_last_legal"])
@@ -154,7 +154,7 @@ def test_users_policies_have_names(name: str, monkeypatch: pytest.MonkeyPatch) -
     )
     assert opponent.policy.name == opponent.name == f"{__name__}:{name}"
     for same in (pickle.loads(pickle.dumps(opponent)), copy.deepcopy(opponent)):
-        assert same.name == opponent.name and len(same.policy.choose(decisions, np.random.default_rng(0))) == 5
+        assert same.name == opponent.name and len(same.policy.act(decisions, np.random.default_rng(0))) == 5
 
 
 class Called(RandomPolicy):
@@ -290,7 +290,7 @@ def test_every_preset_that_searches_gives_margins(game: Game) -> None:
         found = 0
         for i in range(len(states)):
             state = states[i]
-            advices = opponent.evaluate(game.view.view(state, int(state.seat)))
+            advices = opponent.rank_moves(game.view.view(state, int(state.seat)))
             margins = [one for one in advices if one.margin is not None and one.margin == one.margin]
             assert not margins or advices[0].margin is not None
             found += bool(margins)
@@ -358,7 +358,7 @@ def test_tables_of_a_server_remember_their_plans(game: Game, tmp_path: Path) -> 
     """An opponent there plays what it plays elsewhere, with one search a plan."""
     pytest.importorskip("fastapi", reason="the extra serve is not installed")
     from card_envs.frontends.serve._asking import choose
-    from card_envs.frontends.serve._command import make_seats
+    from card_envs.frontends.serve._command import make_service
     from card_envs.frontends.serve._limits import Limits
     from card_envs.play.sitting import Sitting
     from tests.frontends.serving import ask
@@ -368,7 +368,7 @@ def test_tables_of_a_server_remember_their_plans(game: Game, tmp_path: Path) -> 
     name = "search:64,moves=turn"
 
     async def played() -> None:
-        seats = make_seats(tmp_path / "tables", [game.name], [], Limits(), True)
+        seats = make_service(tmp_path / "tables", [game.name], [], Limits(), True)
         players = [None, *[name] * (game.rules.NUM_SEATS - 1)]
         made = await ask(seats, "table", game=game.name, players=players, seed=4, options=short_options(game))
         token = next(seat["token"] for seat in made["seats"] if seat["token"])
@@ -377,7 +377,7 @@ def test_tables_of_a_server_remember_their_plans(game: Game, tmp_path: Path) -> 
             if seen["your_turn"]:
                 await ask(seats, "move", token=token, move=seen["view"]["legal"][0], turn=seen["turn"], wait=20.0)
         table, _ = seats.tables.find(token)
-        moves, key, own = table.sitting.moves, table.header.key, table.opponents[name].policy
+        moves, key, own = table.course.moves, table.header.key, table.opponents[name].policy
         seats.stop()
         again = Sitting.dealt(game, short_options(game), 4)
         fresh = load_opponent(name, game).within(2.0)
@@ -505,7 +505,7 @@ def test_exceptions_of_policies_say_where_they_come_from() -> None:
         assert str(pickle.loads(pickle.dumps(caught.value))) == message
     half = PhasedPolicy(range(TINY.rules.NUM_ACTIONS), Fails(TINY), RandomPolicy())
     for ask in (
-        lambda: load_opponent(name, TINY).evaluate(env.view(env.agent_selection)),
+        lambda: load_opponent(name, TINY).rank_moves(env.view(env.agent_selection)),
         lambda: play_pairs(TINY, half, RandomPolicy(), 8),
     ):
         with pytest.raises(PolicyError, match="my own mistake"):
