@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,7 +12,6 @@ from card_envs.compare.pairs import PairResult, play_pairs
 from card_envs.engine.buffers import check_game, check_int, seed_number
 from card_envs.game import Game
 from card_envs.opponents.names import load_policy
-from card_envs.opponents.networks.torch_policy import TorchPolicy, evaluating
 
 if TYPE_CHECKING:
     from stable_baselines3.common.callbacks import BaseCallback
@@ -75,7 +73,7 @@ class Evaluation:
     def _measure(self, step: int) -> dict[str, PairResult]:
         # Each time, for what it is made of may be replaced.
         policy = load_policy(self.learner, "learner", self.game, self.sampled)
-        with evaluating(policy.module) if isinstance(policy, TorchPolicy) else nullcontext():
+        with policy.evaluating():
             results = {
                 name: play_pairs(
                     self.game, policy, name, self.pairs, self.seed, options=self.options, sampled=self.sampled

@@ -15,6 +15,7 @@ share decisions or the worlds of one, and keeps to a time.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from typing import Any, get_args
 
@@ -25,7 +26,6 @@ from card_envs.engine.buffers import UINT64, check_choice, check_game, check_int
 from card_envs.game import GREEDY, Game, Int8s, Int64s, UInt64s
 from card_envs.opponents.macros import MAX_LENGTH, NO_ACTION, Macros, PlanCache
 from card_envs.opponents.networks.ntuple_policy import MOST_POSITIONS, NTuplePolicy
-from card_envs.opponents.networks.policies import LookaheadPolicy
 from card_envs.opponents.policy import ActionValue, ActionValues, Decisions, Policy, as_policy
 from card_envs.opponents.search._budget import (
     FIRST_BATCH,
@@ -156,6 +156,10 @@ class SearchPolicy(Policy):
         changes |= {"seconds": None if seconds == math.inf else seconds, "threads": threads}
         return replace(self, **changes).named(self.name)
 
+    def with_parts(self, change: Callable[[Policy], Policy]) -> SearchPolicy:
+        parts: dict[str, Any] = {name: change(part) for name, part in self._named_parts().items()}
+        return replace(self, **parts).named(self.name)
+
     def parts(self) -> tuple[Policy, ...]:
         return (self, *(policy for part in self._named_parts().values() for policy in part.parts()))
 
@@ -173,8 +177,18 @@ class SearchPolicy(Policy):
         budget = f"{self.worlds}" if self.seconds is None else f"{1000 * self.seconds:g}ms"
         settings = self.settings
         changed = {key: settings[key] for key in NAMED_SETTINGS if settings[key] != getattr(SearchPolicy, key)}
-        words = (f"{key}={value.name if isinstance(value, Policy) else value}" for key, value in changed.items())
+        words = (f"{key}={getattr(value, 'name', value)}" for key, value in changed.items())
         return ",".join([f"search:{budget}", *words])
+
+    def describe(self) -> str:
+        if self.seconds is not None:
+            return f"searches for {1000 * self.seconds:g} ms"
+        return f"searches {self.worlds:,} possible worlds"
+
+    def definition(self) -> list[Any]:
+        parts = self._named_parts()  # the moves do not depend on threads
+        settings = ((name, value) for name, value in self.settings.items() if name != "threads")
+        return [parts[name] if name in parts else f"{name}={value!r}".encode() for name, value in settings]
 
     def __repr__(self) -> str:
         settings = {name: value for name, value in self.settings.items() if value not in (None, UNLIMITED)}
@@ -257,7 +271,7 @@ class SearchPolicy(Policy):
         least = 2 * self.game.rules.NUM_ACTIONS  # the baseline, and each action as a candidate
         if not ranks_macros(self):
             candidates = max(affordable(MACROS_PER_WORLD, MAX_MACROS, FIRST_BATCH * playout_seconds), least)
-        elif isinstance(self.prior, LookaheadPolicy):
+        elif self.prior is not None and self.prior.ranking == "network":
             candidates = max(affordable(SCORED_PER_WORLD, MAX_SCORED, SCORE_SECONDS), least)
         else:
             candidates = arms  # n-tuple networks find the best alone
