@@ -144,7 +144,7 @@ def _network(text: str, folder: Path, game: Game | None, sampled: bool, load: Lo
 
 
 def _stamps(folder: Path) -> Stamps:
-    """Return what changes when a file of a folder is written: its name, identity, size and time."""
+    """Return name, identity, size and time of each file of a folder: they change when a file is written."""
     if not _is_folder(folder):
         return ()
     stats = ((file.name, file.stat()) for file in sorted(folder.iterdir()) if file.exists())  # no dangling links
@@ -152,7 +152,7 @@ def _stamps(folder: Path) -> Stamps:
 
 
 def _search(short: str, game: Game, load: Load) -> SearchPolicy:
-    """Return a search. Raises ValueError."""
+    """Return the search of a name. Raises ValueError."""
     first, *rest = short.split(",")
     budget = BUDGET.fullmatch(first)
     if not budget:

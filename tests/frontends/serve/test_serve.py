@@ -691,7 +691,7 @@ def test_a_table_over_json_lines(game: Game, tmp_path: Path) -> None:
 
 
 def test_streams_show_signs_of_life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("card_envs.frontends.serve._seats.KEEP_ALIVE", 0.01)
+    monkeypatch.setattr("card_envs.frontends.serve._table_service.KEEP_ALIVE", 0.01)
 
     async def wait() -> None:
         seats = seats_of(TINY, tmp_path)
