@@ -14,14 +14,14 @@ compiled, so that what a search lacks costs nothing.
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from card_envs.compiling import stub
 from card_envs.compiling._specialize import Functions
 from card_envs.engine.sums import Floats
-from card_envs.game import Game, Int8s, Int64s, State, UInt64s, bot_move, load, play, reveals, score_margin
+from card_envs.game import Int8s, Int64s, State, UInt64s, bot_move, load, play, reveals, score_margin
 from card_envs.opponents.macros import MAX_LENGTH, UNKNOWN, Macro, select_best
 from card_envs.opponents.networks._afterstate_network import (
     NetworkScorer,
@@ -37,34 +37,13 @@ from card_envs.opponents.networks._ntuples import (
 from card_envs.opponents.policy import Policy
 from card_envs.opponents.search._budget import Arms, Budget
 from card_envs.opponents.search._candidates import MacroExpansion, find_macros, new_expansion
+from card_envs.opponents.search._settings import SearchSettings
 
 RESOLUTION = 64.0  # results are rounded to whole multiples of 1/64 point, so that sums of them are exact
 MAX_ACTIONS = 512  # of a playout before a leaf is valued at the latest
 NEVER = 1 << 40  # more chance events, or actions, than a deal has
 
 Arrays: TypeAlias = tuple[Any, ...]  # the named tuple of a part
-Moves: TypeAlias = Literal["single", "turn"]
-
-
-class SearchSettings(Protocol):
-    """The settings of a `SearchPolicy` that the parts read."""
-
-    @property
-    def game(self) -> Game: ...
-    @property
-    def moves(self) -> Moves: ...
-    @property
-    def prior(self) -> Policy | None: ...
-    @property
-    def rollout(self) -> Policy | None: ...
-    @property
-    def leaf(self) -> Any: ...
-    @property
-    def leaf_after(self) -> int: ...
-    @property
-    def leaf_playout(self) -> float: ...
-    @property
-    def rollout_positions(self) -> int: ...
 
 
 class NoArrays(NamedTuple):
@@ -327,6 +306,7 @@ def stop_of(search: SearchSettings) -> tuple[int, int]:
 
 def leaf_part(search: SearchSettings) -> tuple[Any, Arrays]:
     """Return the function for `leaf_value`, and its arrays."""
-    if search.leaf is None:
+    leaf: Any = search.leaf  # an n-tuple network
+    if leaf is None:
         return margin_at_end, NoArrays()
-    return ntuple_value, NTupleLeaf(search.leaf.table, planner_of(search.game).new_scratch(1), search.leaf_playout)
+    return ntuple_value, NTupleLeaf(leaf.table, planner_of(search.game).new_scratch(1), search.leaf_playout)
