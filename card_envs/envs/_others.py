@@ -38,7 +38,7 @@ class PoolSeat(Policy):
 
     def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose an action [n] for each decision."""
-        return self.member.policy.choose(decisions, rng)
+        return self.member.policy.act(decisions, rng)
 
     def report(self, scores: Sequence[int] | None, seat: int) -> None:
         """Report the scores of an ended episode for the learner at `seat`; None: an illegal move lost it."""
@@ -78,7 +78,7 @@ class Others:
         """Yield their actions, which the caller plays, until it is the seat's turn or the end."""
         course = Course(episode)
         for player in course.take_turns(seated(self.players, self.seat)):
-            yield int(player.choose(course.decisions(), self.rng)[0])
+            yield int(player.act(course.decisions(), self.rng)[0])
 
     def report(self, scores: Sequence[int] | None) -> None:
         """Report the scores of an ended episode to pools; None: the seat lost it with an illegal move."""

@@ -19,8 +19,8 @@ from card_envs.envs._rendering import RENDER_MODES, RenderMode, check_render_mod
 from card_envs.envs.aec import env_with
 from card_envs.game import Game
 from card_envs.games import get_game
-from card_envs.opponents import load_opponent
-from card_envs.opponents.policy import Policy, PolicyLike, as_policy
+from card_envs.opponents.names import load_opponent, load_policy
+from card_envs.opponents.policy import Policy, PolicyLike
 from card_envs.opponents.pool import OpponentPool
 
 Info = dict[str, Any]
@@ -44,24 +44,28 @@ def other_players(game: Game, opponents: Opponents, seat: LearnersSeat) -> list[
         except ValueError as error:
             raise ValueError(f'{error}; or "random"') from None
     alike = isinstance(opponents, str) or not isinstance(opponents, Sequence)
-    given: Any = [opponents] if alike else opponents
-    named: dict[str, Policy] = {}
-    pooled: dict[int, PoolSeat] = {}
-    adapted: dict[int, Policy] = {}
+    passed: Sequence[Any] = [opponents] if alike else opponents  # type: ignore[assignment]
+    policies: dict[Any, Policy] = {}
     players: list[Policy] = []
-    for one in given:
-        if isinstance(one, str):
-            players.append(named.setdefault(one, load_opponent(one, game).policy))
-        elif isinstance(one, OpponentPool):
-            if one.game != game:
-                raise ValueError(f"opponents: the pool plays {one.game.name}, not {game.name}")
-            players.append(pooled.setdefault(id(one), PoolSeat(one)))
-        else:
-            players.append(adapted.setdefault(id(one), as_policy(one, "opponents", game)))
+    for player in passed:
+        key = player if isinstance(player, str) else id(player)
+        if key not in policies:
+            policies[key] = _policy_of(player, game)
+        players.append(policies[key])
     players *= others if alike else 1
     if len(players) != others:
         raise ValueError(f"opponents: expected one, or {others}, got {len(players)}")
     return players
+
+
+def _policy_of(player: Any, game: Game) -> Policy:
+    """Return the policy that plays for a name, a policy or a pool. Raises ValueError."""
+    if not isinstance(player, OpponentPool):
+        # A name is loaded for this environment alone: what its searches remember is not shared.
+        return load_policy(load_opponent(player, game) if isinstance(player, str) else player, "opponents", game)
+    if player.game != game:
+        raise ValueError(f"opponents: the pool plays {player.game.name}, not {game.name}")
+    return PoolSeat(player)
 
 
 class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):

@@ -344,7 +344,7 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
                     continue
                 for one, those in self._by_member(number, policy, here):
                     decisions = decisions_at(self.game, states.take(those))  # indexing copies field by field
-                    self._play(those, one.choose(decisions, rng), paid)
+                    self._play(those, one.act(decisions, rng), paid)
 
     def _by_member(self, number: int, policy: Policy, tables: Indices) -> Iterator[tuple[Policy, Indices]]:
         """Yield a player and these tables; for a pool, each member of it and the tables that it plays at."""

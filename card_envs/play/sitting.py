@@ -189,11 +189,11 @@ class Sitting(Course):
         the function that chooses it.
 
         Raises:
-            PolicyError, IllegalMove, ValueError: a policy failed; see `Policy.choose`.
+            PolicyError, IllegalMove, ValueError: a policy failed; see `Policy`.
         """
         for player in self.take_turns(self.players):
             assert self.rng is not None
-            yield self.play(int(wait(player.name, partial(player.choose, self.decisions(), self.rng))[0]))
+            yield self.play(int(wait(player.name, partial(player.act, self.decisions(), self.rng))[0]))
 
     def prompt(self, seat: int) -> Prompt:
         """Return what a seat is shown now."""
@@ -202,8 +202,8 @@ class Sitting(Course):
         return Prompt(self.events[first:], self.view(seat), self.outcome())
 
     def advice(self, seat: int, opponent: Opponent) -> list[ActionValue]:
-        """Return how an opponent ranks the legal moves of a seat, from what it sees. Raises as `evaluate` does."""
-        return opponent.evaluate(self.view(seat))
+        """Return how an opponent ranks the legal moves of a seat, from what it sees. Raises as `rank_moves` does."""
+        return opponent.rank_moves(self.view(seat))
 
     def go_back(self, num_moves: int) -> None:
         before = self._before[num_moves]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from card_envs.opponents.networks.policies import TrainedPolicy
 from card_envs.opponents.policy import Policy
@@ -11,6 +11,9 @@ from card_envs.opponents.policy import Policy
 from ..checkpoint import Memory
 from ..config import Config
 from ..ranks import Ranks
+
+if TYPE_CHECKING:
+    from ..rollout import Backend
 
 MODULES = {"ppo": ".ppo:PPO", "advantages": ".advantages:Advantages", "td": ".td:TemporalDifferences"}
 
@@ -46,11 +49,11 @@ class Algorithm(Protocol):
         ...
 
     def memory(self) -> Memory:
-        """Return what all processes have in common and resume from."""
+        """Return the state that all processes share and resume from."""
         ...
 
     def rank_memory(self) -> Memory:
-        """Return what only this process resumes from; default: nothing."""
+        """Return the state that only this process resumes from; default: nothing."""
         return {}, {}
 
     def restore(self, memory: Memory, rank_memory: Memory | None) -> None:
@@ -74,8 +77,9 @@ class Algorithm(Protocol):
         ...
 
 
-def create(config: Config, ranks: Ranks) -> Algorithm:
+def create(config: Config, ranks: Ranks, backend: Backend | None = None) -> Algorithm:
     """Create the algorithm of the settings, at the beginning of its run. Raises ValueError where they do not fit."""
     module, _, kind = MODULES[config.algorithm].partition(":")
-    algorithm: Algorithm = getattr(import_module(module, __package__), kind)(config, ranks)
+    more = {"backend": backend} if backend else {}
+    algorithm: Algorithm = getattr(import_module(module, __package__), kind)(config, ranks, **more)
     return algorithm

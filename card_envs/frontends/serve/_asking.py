@@ -11,20 +11,9 @@ import numpy as np
 from card_envs.frontends.serve._messages import OneMove, Problem
 from card_envs.game import Game
 from card_envs.opponents import load_opponent, opponent_names
-from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
-from card_envs.opponents.networks.policies import AfterstatePolicy, NetworkPolicy
 from card_envs.opponents.policy import Opponent, decisions_at
-from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 from card_envs.play.sitting import Course
 from card_envs.system.files import finite
-
-QUICK = (
-    RandomPolicy,
-    ScriptedPolicy,
-    NetworkPolicy,
-    AfterstatePolicy,
-    NTuplePolicy,
-)  # less than a millisecond per move: no thread needed
 
 
 class ServedOpponents:
@@ -94,11 +83,6 @@ class ServedOpponents:
         return self._all[game.name][name]
 
 
-def is_quick(opponent: Opponent) -> bool:
-    """Return whether an opponent is too fast for a thread to pay."""
-    return isinstance(opponent.policy, QUICK)
-
-
 def choose(opponent: Opponent, course: Course, key: int) -> Callable[[], int]:
     """Return a function, for any thread, that returns the opponent's action.
 
@@ -113,13 +97,13 @@ def choose(opponent: Opponent, course: Course, key: int) -> Callable[[], int]:
     decisions = decisions_at(course.game, course.decisions().worlds(rng, 1)[:, 0])
     seed = int(rng.integers(1 << 63))
 
-    return lambda: int(opponent.policy.choose(decisions, np.random.default_rng(seed))[0])
+    return lambda: int(opponent.policy.act(decisions, np.random.default_rng(seed))[0])
 
 
 def advice(opponent: Opponent, view: dict[str, Any], seed: int, seconds: float) -> list[OneMove]:
     """Return an opponent's evaluation of the legal moves; a search that would exceed the time uses fewer worlds.
 
-    Raises ValueError as `Opponent.evaluate` does.
+    Raises ValueError as `Opponent.rank_moves` does.
     """
-    advices = opponent.within(seconds).evaluate(view, seed)
-    return [OneMove(**finite(one._asdict())) for one in advices]
+    ranked = opponent.within(seconds).rank_moves(view, seed)
+    return [OneMove(**finite(move._asdict())) for move in ranked]

@@ -15,20 +15,14 @@ from card_envs.opponents.macros import MAX_LENGTH, Macros, PlanCache
 from card_envs.opponents.networks._ntuples import (
     NTupleNetwork,
     find_best_macros,
+    ntuple_moves,
     planner_of,
     write_best,
     write_features,
 )
 from card_envs.opponents.networks._sparse import SparseRows
 from card_envs.opponents.networks.afterstates import Afterstates
-from card_envs.opponents.networks.policies import (
-    ILLEGAL,
-    Architecture,
-    Inputs,
-    TrainedPolicy,
-    Weights,
-    afterstates_in,
-)
+from card_envs.opponents.networks.policies import ILLEGAL, Architecture, Inputs, TrainedPolicy, Weights, afterstates_in
 from card_envs.opponents.policy import Decisions
 
 MAX_POSITIONS, MOST_POSITIONS = 2048, 1 << 16  # evaluated per decision: by default, and at most
@@ -44,6 +38,9 @@ class NTuplePolicy(TrainedPolicy):
     """
 
     architecture: ClassVar[Architecture] = "n-tuple"
+    is_quick = True
+    ranking = "n-tuples"
+    max_positions: int
 
     def __init__(self, game: Game, weights: Weights, sampled: bool = True, max_positions: int = MAX_POSITIONS) -> None:
         """Take weights named and shaped as in `shapes`, in float16 or float32."""
@@ -64,13 +61,26 @@ class NTuplePolicy(TrainedPolicy):
         return super().act(decisions, rng) if self.sampled else self.plans.act(decisions, self._plan)
 
     def within(self, seconds: float, threads: int = 1) -> NTuplePolicy:
-        """Return the same policy with plans of its own; its time has a bound anyway. See `Policy`."""
+        """Return a copy with plans of its own; its time is bounded anyway."""
         twin = copy(self)
         twin.plans = PlanCache()
         return twin
 
+    @property
+    def is_compiled(self) -> bool:  # type: ignore[override]
+        return not self.sampled
+
+    def compiled_moves(self, positions: int | None = None) -> tuple[Any, Any]:
+        return ntuple_moves, self.network(positions)
+
+    def ranking_network(self) -> NTupleNetwork:
+        return self.network()
+
+    def describe(self) -> str:
+        return "looks up what it has learned"
+
     def reset(self) -> None:
-        """Forget plans; see `Policy`."""
+        """Forget plans."""
         self.plans.clear()
 
     def _plan(self, decisions: Decisions) -> Int64s:
@@ -91,7 +101,7 @@ class NTuplePolicy(TrainedPolicy):
         return macros, numbers
 
     def network(self, positions: int | None = None) -> NTupleNetwork:
-        """Return what one thread needs to value that many positions (default: `max_positions`)."""
+        """Return the network with the workspace of one thread for that many positions (default: `max_positions`)."""
         number = positions or self.max_positions
         return NTupleNetwork(self.table, planner_of(self.game).new_scratch(number), np.zeros(number))
 

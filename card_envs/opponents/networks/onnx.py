@@ -35,7 +35,6 @@ from card_envs.opponents.networks.afterstates import NUM_AHEAD, Afterstates, mov
 from card_envs.opponents.networks.policies import (
     ILLEGAL,
     STEADY,
-    AfterstatePolicy,
     Architecture,
     Inputs,
     Outputs,
@@ -136,7 +135,7 @@ class OnnxPolicy(TrainedPolicy):
             self._try(rows)
 
     @property
-    def model(self) -> bytes:
+    def model(self) -> bytes:  # type: ignore[override]
         """Content of the model's file."""
         return self._session.model
 
@@ -148,7 +147,7 @@ class OnnxPolicy(TrainedPolicy):
         return afterstates_of(decisions, MOVES[LOOKAHEAD] in self._reads)
 
     def logits(self, inputs: Inputs) -> NDArray[np.float32]:
-        """See `TrainedPolicy.logits`. Raises ValueError if the model fails or returns other than finite numbers."""
+        """Return [n, A] scores of the actions. Raises ValueError if the model fails or a number is not finite."""
         number = len(inputs["mask"])
         if number <= MOST_ROWS:
             return self._logits(inputs)
@@ -304,7 +303,7 @@ def dense_moves(rules: Rules, inputs: Inputs) -> Inputs:
 
 @STEADY
 def to_onnx(policy: TrainedPolicy) -> bytes:
-    """Return a trained network as an ONNX model with the output `probabilities`.
+    """Export a trained network as an ONNX model with the output `probabilities`.
 
     Raises:
         ValueError: the extra `onnx` is missing, or the architecture can't be exported.
@@ -313,7 +312,7 @@ def to_onnx(policy: TrainedPolicy) -> bytes:
         import onnx
     except ImportError:
         raise ValueError(MISSING) from None
-    if isinstance(policy, OnnxPolicy):
+    if policy.model:
         return _with_metadata(onnx.load_model_from_string(policy.model), policy.game)
     if policy.architecture == "n-tuple":
         raise ValueError(f"a network of {policy.architecture} can't be written as an ONNX model")
@@ -323,7 +322,7 @@ def to_onnx(policy: TrainedPolicy) -> bytes:
     (first, bias), *rest = layers_of(policy.weights)
     x = graph.node("MatMul", seen, graph.constant(first * input_scale(policy.game.input_fields)[:, None]))
     x = graph.node("Add", x, graph.constant(bias))
-    if isinstance(policy, AfterstatePolicy):
+    if policy.reads_moves:
         moves = MOVES[policy.lookahead]
         names += [moves, "decision", "action"]
         weight = policy.weights["move.weight"].astype(np.float32).T * move_scale(rules)[:, None]
@@ -333,7 +332,7 @@ def to_onnx(policy: TrainedPolicy) -> bytes:
         x = graph.node("Add", graph.node("MatMul", graph.node("Relu", x), graph.constant(weight)), graph.constant(bias))
     legal = graph.node("Greater", "action_mask", graph.constant(np.zeros((), np.float32)))
     low = graph.constant(np.full((), ILLEGAL, np.float32))
-    if isinstance(policy, AfterstatePolicy):
+    if policy.reads_moves:
         is_baseline = graph.node("Gather", moves, graph.constant(np.array([total(move_fields(rules)) - 1])), axis=1)
         bonus = graph.constant(policy.weights["own"].astype(np.float32))
         x = graph.node("Add", x, graph.node("Mul", is_baseline, bonus))
@@ -373,7 +372,7 @@ def _with_metadata(model: Any, game: Game) -> bytes:
 
 
 def module_to_onnx(module: Any, game: Game, outputs: Outputs | None = None) -> bytes:
-    """Return a torch module, or what else `actor_of` takes, as an ONNX model.
+    """Export a torch module, or anything else that `actor_of` takes, as an ONNX model.
 
     Args:
         module: what `actor_of` takes.
@@ -412,7 +411,7 @@ def _export(module: Any, example: tuple[Any, ...], outputs: Outputs) -> Any:
     import onnx
     import torch
 
-    from card_envs.opponents.networks._actors import scripted
+    from card_envs.opponents.networks._actors import script_of
 
     rows, logged = torch.export.Dim("n"), logging.root.manager.disable
     names = ["observation", "action_mask"]
@@ -423,7 +422,7 @@ def _export(module: Any, example: tuple[Any, ...], outputs: Outputs) -> Any:
             logging.disable()
             if any(isinstance(part, torch.jit.ScriptModule) for part in module.modules()):
                 # which only the older exporter translates, and only as a part of another such module
-                module, num_inputs = scripted(module) or (torch.jit.trace(module, example), len(names))  # type: ignore[no-untyped-call]
+                module, num_inputs = script_of(module) or (torch.jit.trace(module, example), len(names))  # type: ignore[no-untyped-call]
                 file: Any = io.BytesIO()
                 names = names[:num_inputs]
                 torch.onnx.export(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,7 +48,7 @@ def actor_of(trained: Any, outputs: Outputs | None = None) -> torch.nn.Module:
 
 
 def outputs_of(actor: torch.nn.Module) -> Outputs:
-    """Return what a module of `actor_of` returns."""
+    """Return the kind of outputs of a module of `actor_of`."""
     from card_envs.opponents.networks._actors import Actor, Sb3Actor
 
     return actor.outputs if isinstance(actor, (Actor, Sb3Actor)) else "logits"
@@ -79,6 +79,9 @@ class TorchPolicy(LogitsPolicy):
                 f"{self._name}: sampled=True: no moves can be drawn from values of actions: expected sampled=False, "
                 'which plays the largest, or outputs="logits" if the outputs are logits'
             )
+
+    def evaluating(self) -> AbstractContextManager[None]:
+        return evaluating(self.module)
 
     def __getstate__(self) -> dict[str, Any]:
         from card_envs.opponents.networks._pickled import pickle_module

@@ -14,7 +14,8 @@ from card_envs.opponents.macros import NO_ACTION, Macros
 from card_envs.opponents.policy import decisions_at
 from card_envs.opponents.search._budget import Budget, Float64s, stage_end
 from card_envs.opponents.search._decide import SearchBatch, SearchWorkspace, draw_likely_world
-from card_envs.opponents.search._parts import NEVER, Arrays, SearchSettings, leaf_part, leaf_value, stop_of
+from card_envs.opponents.search._parts import NEVER, Arrays, leaf_part, leaf_value, stop_of
+from card_envs.opponents.search._settings import SearchSettings
 
 PLAYOUTS_AT_ONCE = 4096
 
@@ -128,7 +129,7 @@ class PolicyRollouts:
             going = np.flatnonzero((states["needs_deal"] == 0) & (left > 0))
             if len(going) == 0:
                 break
-            actions = self.player.choose(decisions_at(game, states[going]), self.rng)
+            actions = self.player.act(decisions_at(game, states[going]), self.rng)
             moves += play_all(0, len(going), states, going, actions[:, None].astype(np.int16), left)
         value = specialize(write_values, game, GREEDY, functions=((leaf_value, self.value),))
         return results, moves + value(0, n, states, seats, self.leaf, results)

@@ -104,7 +104,7 @@ def _running(command: list[str], root: Path, output: Any) -> Iterator[subprocess
 def _results(
     events: list[dict[str, Any]], status: int | None, output: Path, folder: Path, limit: float
 ) -> tuple[list[Finding], int, Counter[str]]:
-    """Return what the events say; whatever else ended the process is a failure, too."""
+    """Return the results that the events report; an early end of the process is a failure, too."""
     running: dict[str, Finding] = {}
     failed: dict[tuple[Path, int], Finding] = {}
     num_passed, done, skipped = 0, False, Counter[str]()

@@ -485,7 +485,7 @@ def test_half_a_character_is_a_value_error(half: Any, client: TestClient) -> Non
     view, record = TINY.view.view(table.state, table.seat), episode.record().model_dump()
     for key in view:
         with pytest.raises(ValueError, match="view"):
-            load_opponent("greedy", TINY).evaluate({**view, key: half})
+            load_opponent("greedy", TINY).rank_moves({**view, key: half})
     with pytest.raises(ValueError, match=r"\S"):
         replay(GameRecord.model_validate({**record, "deal": half}))
     bodies: list[tuple[str, dict[str, Any]]] = [

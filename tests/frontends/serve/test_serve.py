@@ -142,7 +142,7 @@ def test_advice_is_what_evaluate_says(game: Game, client: TestClient) -> None:
     for name in ("random", "search:64"):
         body = {"game": game.name, "opponent": name, "view": view, "seed": 3}
         moves = client.post("/v1/advise", json=body).json()["moves"]
-        expected = [one._asdict() for one in load_opponent(name, game).evaluate(view, 3)]
+        expected = [one._asdict() for one in load_opponent(name, game).rank_moves(view, 3)]
         for one in expected:
             one.update({key: None for key, value in one.items() if value != value})
         assert moves == expected
@@ -691,7 +691,7 @@ def test_a_table_over_json_lines(game: Game, tmp_path: Path) -> None:
 
 
 def test_streams_show_signs_of_life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("card_envs.frontends.serve._seats.KEEP_ALIVE", 0.01)
+    monkeypatch.setattr("card_envs.frontends.serve._table_service.KEEP_ALIVE", 0.01)
 
     async def wait() -> None:
         seats = seats_of(TINY, tmp_path)
