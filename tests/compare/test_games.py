@@ -116,7 +116,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"players": ()}, "players: expected a list"),
     ({"players": ("greedy", 3)}, "players: expected a Policy"),
     ({"players": ("greedy", "nobody")}, "unknown opponent 'nobody'"),
-    *(({"lineups": lineups}, "lineups: expected") for lineups in (3, [[0, 1]], np.zeros((0, 2), np.int8), NO_SUCH_PLAYER)),
+    *(({"lineups": lineups}, "lineups: expected") for lineups in (3, [[0, 1]], np.zeros((0, 2), np.int8))),
     *(({"lineups": np.array(lineups, np.int8)}, "lineups: expected") for lineups in ([0, 1], [[0, 2]], [[0, -1]])),
     *(({"seed": seed}, "seed: expected a whole number from 0") for seed in (-1, 1.5, True)),
     *(({"options": options}, "options: expected items") for options in (None, {"cards": 3}, ("cards",))),
