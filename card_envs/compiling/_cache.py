@@ -24,7 +24,8 @@ from typing import Any, ClassVar
 
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, UserWideCacheLocator
 
-QUIET = "CARD_ENVS_QUIET"  # environment variable
+from card_envs.system import QUIET
+
 DIGEST_BYTES = hashlib.sha256().digest_size
 
 
