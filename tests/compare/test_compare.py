@@ -6,16 +6,13 @@ import dataclasses
 import io
 import json
 import os
-import pickle
 import sys
-import time
 from itertools import pairwise
 from math import comb
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
-import numba
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -176,34 +173,6 @@ def test_few_pairs_bound_little() -> None:
     assert pairs_needed(np.array([1.0, -1.0])) is None
 
 
-def bootstrap(values: NDArray[np.float64], mean: Any = np.mean) -> tuple[float, float]:
-    """The percentile bootstrap, with which the figures in `strength/` were made."""
-    rng = np.random.default_rng(0)
-    low, high = np.percentile([mean(rng.choice(values, len(values))) for _ in range(1000)], [2.5, 97.5])
-    return low, high
-
-
-def test_many_pairs_have_the_intervals_that_a_bootstrap_finds() -> None:
-    rng = np.random.default_rng(1)
-    margins = rng.exponential(1.0, 5000)
-    halves = rng.choice([0, 0.25, 0.5, 0.75, 1], 5000, p=[0.1, 0.05, 0.5, 0.05, 0.3])
-    rare = rng.choice([0, 0.5, 1], 5000, p=[0.002, 0.03, 0.968])
-
-    def rating(wins: NDArray[np.float64]) -> float:
-        return 400 * float(np.log10(wins.mean() / (1 - wins.mean())))
-
-    found = [
-        (estimate(margins), bootstrap(margins)),
-        (share(halves), bootstrap(halves)),
-        (share(rare), bootstrap(rare)),
-        (share(2 * halves - 1, least=-1), bootstrap(2 * halves - 1)),
-        (ratings(2, rare[None], anchor=1)[0].scaled(1, -1000), bootstrap(rare, rating)),
-    ]
-    for new, (low, high) in found:
-        assert (new.high - new.low) / (high - low) == pytest.approx(1, abs=0.07)
-        assert bounds(new) == pytest.approx((low, high), abs=0.07 * (high - low))
-
-
 def test_ratings_by_hand() -> None:
     two = bradley_terry(np.array([[0.0, 3], [1, 0]]), anchor=1, draws=0)
     assert two == pytest.approx([1000 + 400 * np.log10(3), 1000])
@@ -293,27 +262,6 @@ def test_the_first_answer_of_a_policy_is_not_timed() -> None:
     assert timed == [(60.0, 5), (1.0, 4), (3.0, 6)]
 
 
-def test_what_an_answer_compiles_is_not_timed() -> None:
-    class Compiles:
-        """Compiles a new function at every answer."""
-
-        def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
-            before = time.process_time()
-            numba.njit(eval("lambda x: x + 1"))(1)
-            self.took = time.process_time() - before
-            return decisions.mask.argmax(axis=1)
-
-        def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
-            return decisions.mask / decisions.mask.sum(axis=1, dtype=np.float32, keepdims=True)
-
-    policy = Compiles()
-    asker = Asker(HIGH_CARD, as_policy(policy, "it"), np.random.default_rng(0))
-    states = new_tables(HIGH_CARD, {}, 0, np.arange(5))
-    asker.ask(states)
-    asker.ask(states)
-    assert 0 < asker.seconds < policy.took / 2
-
-
 def test_enough_pairs_come_without_a_warning() -> None:
     figures = [standings(CONTEST, played(CONTEST, pairs)).as_dict() for pairs in (29, 30)]
     assert "warning" in figures[0] and "warning" not in figures[1]
@@ -377,11 +325,6 @@ def test_survey(game: Game) -> None:
     assert (other.decisions, other.score_of_seat_0) != (found.decisions, found.score_of_seat_0)
     if game is HIGH_CARD:
         assert (found.decisions.mean, found.decisions.low) == (6, -np.inf)  # none was longer, which bounds nothing
-
-
-def test_illegal_moves_are_named() -> None:
-    with pytest.raises(IllegalMove, match=r"of policy Cheat at .* is illegal"):
-        play_pairs(HIGH_CARD, Cheat(HIGH_CARD), load_opponent("random", HIGH_CARD), 2)
 
 
 def test_seating() -> None:
@@ -529,15 +472,6 @@ def test_any_number_of_processes() -> None:
     assert len(chunks(40)) == 3
     assert np.array_equal(one.margins, two.margins) and np.array_equal(one.wins, two.wins)
     assert np.array_equal(one.decisions, two.decisions)
-
-
-@pytest.mark.mechanics
-def test_a_part_keeps_16_bytes_a_pair(game: Game) -> None:
-    contest = Contest(game, ("greedy", "trivial"), 0, tuple(short_options(game).items()))
-    few, many = (contest.play(np.arange(pairs)) for pairs in (16, 216))
-    assert len(pickle.dumps(many)) - len(pickle.dumps(few)) == pytest.approx(16 * few.wins.shape[0] * 200, abs=100)
-    joined = join([few, few])
-    assert joined.tallies.shape == few.tallies.shape and np.array_equal(joined.tallies, 2 * few.tallies)
 
 
 @pytest.mark.processes
@@ -769,13 +703,3 @@ def test_wrong_words(words: tuple[str, ...], said: str) -> None:
     with pytest.raises(ValueError, match=said) as error:
         run(*words)
     assert "\n" not in str(error.value)
-
-
-@pytest.mark.mechanics
-def test_survey_command(game: Game, tmp_path: Path) -> None:
-    code, output = run("survey", game.name, "--episodes", 20, "--json", tmp_path / "s.json", *short_words(game))
-    assert code == 0 and "decisions an" in output  # in a narrow column, "episode" is below it
-    figures = json.loads((tmp_path / "s.json").read_text())
-    assert list(figures["players"]) == ["random", "trivial", "greedy"] and figures["options"] == short_options(game)
-    for player in figures["players"].values():
-        assert player["episodes"] == 20 and player["decisions"]["mean"] > 0

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import stat
-import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -96,19 +93,6 @@ def test_a_server_touches_only_what_it_made(tmp_path: Path) -> None:
     assert {file: file.read_bytes() for file in files} == files
     after = {path.name: path.lstat().st_mode for path in folder.iterdir() if path.name != tables_module.LOCK}
     assert after == before
-
-
-def test_tables_that_are_overwritten_are_no_longer_deleted(tmp_path: Path) -> None:
-    async def serve() -> None:
-        seats = seats_of(tmp_path / "tables")
-        file = seats.tables.folder / f"{(await sit_down(seats))[:16]}.jsonl"
-        file.write_text("somebody's own\n")
-        os.utime(file, (LONG_AGO, LONG_AGO))
-        seats.tables.expire()
-        assert file.exists()
-        seats.stop()
-
-    asyncio.run(serve())
 
 
 @pytest.fixture
@@ -257,32 +241,3 @@ def test_broken_tables_are_told(text: str, tmp_path: Path) -> None:
         seats.stop()
 
     asyncio.run(serve())
-
-
-@pytest.mark.parametrize("name", ["position", "move"])
-def test_tables_are_read_where_nobody_waits(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Long games take a second to read: never in the thread of the event loop, and once for all who ask."""
-    readers: list[int] = []
-    read = tables_module._read_table
-
-    def noted(path: Path) -> Any:
-        readers.append(threading.get_ident())
-        return read(path)
-
-    monkeypatch.setattr(tables_module, "_read_table", noted)
-
-    async def serve() -> None:
-        from card_envs.frontends.serve._stdio import answer
-
-        seats = seats_of(tmp_path)
-        token = await sit_down(seats)
-        seats.stop()
-        seats = seats_of(tmp_path)
-        body = {"token": token, **({"move": "XX"} if name == "move" else {})}
-        line = json.dumps({"id": 1, "call": name, "body": body}).encode()
-        answers = await asyncio.gather(*(answer(seats, line) for _ in range(3)))
-        assert all("unknown" not in str(one) for one in answers[:1])
-        seats.stop()
-
-    asyncio.run(serve())
-    assert len(readers) == 1 and readers[0] != threading.get_ident()
