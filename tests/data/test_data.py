@@ -198,6 +198,16 @@ def test_other_weights_under_the_same_name_are_refused(tmp_path: Path, form: str
         assert generate(Plan(HIGH_CARD, ("greedy", player), 20), out, format=form) == 0
 
 
+def test_weights_that_change_while_games_are_played_are_refused(tmp_path: Path) -> None:
+    saved(tmp_path / "net", 1)
+    plan = Plan(HIGH_CARD, (str(tmp_path / "net"),), 20)
+    before = plan.digests()
+    assert len(plan.play(range(20), before).action)
+    saved(tmp_path / "net", 2)
+    with pytest.raises(ValueError, match="net: weights or code have changed since the games were begun"):
+        plan.play(range(20), before)
+
+
 @pytest.mark.usefixtures("small_parts")
 def test_users_players_keep_nothing_between_portions(tmp_path: Path) -> None:
     """Data does not depend on which process plays what, nor on where a run was stopped."""

@@ -672,7 +672,8 @@ def test_json_lines_have_the_same_messages(game: Game, tmp_path: Path) -> None:
 def test_a_table_over_json_lines(game: Game, tmp_path: Path) -> None:
     async def play() -> None:
         seats = seats_of(game, tmp_path)
-        token = (await ask(seats, "table", game=game.name, options=short_options(game)))["seats"][0]["token"]
+        made = await ask(seats, "table", game=game.name, players=[None, "search:64"])
+        token = made["seats"][0]["token"]
 
         async def call(name: str, **body: Any) -> dict[str, Any]:
             line = json.dumps({"id": 1, "call": name, "body": {"token": token, **body}}).encode()
