@@ -47,7 +47,7 @@ def short(number: float) -> str:
     return f"{number:,.0f}" if number >= 100 else f"{number:.1f}" if number >= 10 else f"{number:.2f}"
 
 
-def timed(play: Callable[[], int]) -> Work:
+def as_work(play: Callable[[], int]) -> Work:
     """Return a function with the CPU time that it takes, as `Work`."""
 
     def work() -> tuple[int, float]:

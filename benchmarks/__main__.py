@@ -27,7 +27,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # one core each; before NumPy or 
 import numpy as np
 from numpy.ctypeslib import ndpointer
 
-from benchmarks import Row, Work, in_turns, markdown, processor, timed
+from benchmarks import Row, Work, as_work, in_turns, markdown, processor
 from card_envs import BatchEnv, get_game
 from card_envs.bench import STAGES, TABLES, batch_out_of_step
 from card_envs.envs.aec import CardEnv
@@ -154,7 +154,7 @@ def open_spiel_moves(name: str) -> Work:
             state.apply_action(draw.choice(state.legal_actions()))
         return DECISIONS
 
-    return timed(play)
+    return as_work(play)
 
 
 def turns_of(env: Any) -> Work:
@@ -172,7 +172,7 @@ def turns_of(env: Any) -> Work:
             env.step(int(legal[int(draw() * len(legal))]))
         return DECISIONS
 
-    return timed(turns)
+    return as_work(turns)
 
 
 def library_rows(seconds: float) -> Iterator[Row]:

@@ -71,7 +71,7 @@ class ServerProcess:
         return int(status.partition("VmRSS:")[2].split()[0]) / 1024
 
     def seconds(self) -> float:
-        """Return its processor time."""
+        """Return its processor time in seconds."""
         words = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
         return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 

@@ -23,7 +23,7 @@ from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # one core each; before NumPy or torch is imported
 
-from benchmarks import Row, Work, in_turns, processor, short, timed
+from benchmarks import Row, Work, as_work, in_turns, processor, short
 from card_envs import GAMES, Game, get_game
 from card_envs.compare.contests import Contest, join, play_contest
 from card_envs.compare.estimates import Estimate, as_json, estimate, share
@@ -96,7 +96,7 @@ def recipe_of(game: Game, recipe: str) -> Any:
 
 
 def measure(game: Game, policy: Policy, pairs: int) -> dict[str, Any]:
-    """Return what a policy gains over scripted ones: points a deal, in a solitaire its score; and what it won."""
+    """Measure a policy against scripted ones: points a deal (in a solitaire, its score) and share of wins."""
     options = {name: value for name, value in options_of(game).items() if name != "reward"}
 
     def rounded(figure: Estimate) -> dict[str, Any]:
@@ -160,7 +160,7 @@ def iterations(learning: Learning) -> Work:
         started, before = before, next(learning)[0]
         return before - started
 
-    return timed(iterate)
+    return as_work(iterate)
 
 
 def rows(seconds: float) -> Iterator[Row]:

@@ -24,18 +24,7 @@ from functools import cached_property, wraps
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import (
-    Any,
-    Concatenate,
-    Literal,
-    NamedTuple,
-    ParamSpec,
-    Protocol,
-    TypeAlias,
-    TypeVar,
-    cast,
-    get_args,
-)
+from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, Protocol, TypeAlias, TypeVar, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray

@@ -45,7 +45,7 @@ def option(default: Any, description: str, **constraints: Any) -> Any:
     Args:
         default: every option has one.
         description: meaning of the values, for people.
-        constraints: besides its type, as for pydantic's `Field`: `strict=True`.
+        constraints: further constraints on the value, as pydantic's `Field` takes them: `strict=True`.
     """
     return dataclasses.field(default=default, metadata={"description": description, **constraints})
 

@@ -28,7 +28,7 @@ Version = Annotated[Literal[1], Field(description="version of the format of view
 
 
 def in_words(game: Game) -> dict[str, Any]:
-    """Return what a page for people says about a game besides its views, ready for JSON."""
+    """Return the texts of a game for people besides its views, ready for JSON."""
     return {
         "goal": game.view.GOAL,
         "minutes": game.view.MINUTES,

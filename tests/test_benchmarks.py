@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import Row, gpu, in_turns, markdown, timed
+from benchmarks import Row, as_work, gpu, in_turns, markdown
 from benchmarks.__main__ import (
     DECISIONS,
     NUM_ACTIONS,
@@ -76,7 +76,7 @@ def test_decisions_are_counted() -> None:
     env = BatchEnv(get_game("back_alley"), 4)
     decisions, spent = our_steps(env)()
     assert decisions == 80 and spent > 0
-    assert timed(lambda: 7)()[0] == 7
+    assert as_work(lambda: 7)()[0] == 7
 
 
 def test_what_others_play_is_counted() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import json
 import os
@@ -300,32 +299,18 @@ def test_home_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (home / "again.json").exists() and (home / "deep" / "some_game").is_dir() and not Path("~").exists()
 
 
-TRAINING = ("train", "plot")
-
-
-def test_programs_of_training_are_like_the_commands(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They print their help everywhere, and say in words what can't be read."""
+def test_the_program_of_training_is_like_the_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It prints its help everywhere, and says in words what can't be read."""
     pytest.importorskip("torch")
-    runnable = {
-        file.stem for file in (ROOT / "training").glob("*.py") if "app = command(main)" in file.read_text("utf-8")
-    }
-    assert runnable == set(TRAINING)
-    for name in TRAINING:
-        program = importlib.import_module(f"training.{name}").app
-        assert isinstance(program, console.Program)
-        code, text = shown("--help", monkeypatch, "ascii", program)
-        assert code == 0 and "Usage:" in text
-        assert run("--help", BROKEN["reader gone"][0](), monkeypatch, program=program) == 1
-    Path("folder").mkdir()
-    from training import plot, train
+    from training import train
 
-    for words, program, said in (
-        ("folder no", plot.app, "folder: no folder of a run: it has no log.jsonl; expected"),
-        ("--config no", train.app, "no: no such file"),
-        ("--config ~nobody_of_that_name/x", train.app, "no such user"),
-    ):
-        code, text = shown(words, monkeypatch, program=program)
-        assert code == 2 and f"{said}" in text and "Errno" not in text and text.count("\n") == 1, text
+    assert isinstance(train.app, console.Program)
+    code, text = shown("--help", monkeypatch, "ascii", train.app)
+    assert code == 0 and "Usage:" in text
+    assert run("--help", BROKEN["reader gone"][0](), monkeypatch, program=train.app) == 1
+    for words, problem in (("no", "no: no such file"), ("~nobody_of_that_name/x", "no such user")):
+        code, text = shown(f"--config {words}", monkeypatch, program=train.app)
+        assert code == 2 and problem in text and "Errno" not in text and text.count("\n") == 1, text
 
 
 def test_importing_the_commands_changes_no_hook() -> None:

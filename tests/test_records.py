@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import card_envs
 from card_envs import GameRecord, replay, verify
 from card_envs.envs.aec import CardEnv
-from card_envs.frontends.serve._command import make_seats
+from card_envs.frontends.serve._command import make_service
 from card_envs.frontends.serve._limits import Limits
 from card_envs.frontends.serve._messages import Problem
 from card_envs.game import Game
@@ -165,7 +165,7 @@ def read_by_server(file: Path) -> list[str]:
     data = json.loads(file.read_text())
     folder = Path(tempfile.mkdtemp(dir=file.parent))
     try:
-        position = asyncio.run(ask(make_seats(folder, [data["game"]], [], Limits()), "replay", record=data, since=0))
+        position = asyncio.run(ask(make_service(folder, [data["game"]], [], Limits()), "replay", record=data, since=0))
     except Problem as problem:
         raise ValueError(str(problem)) from None
     return [move["move"] for move in position["moves"]]

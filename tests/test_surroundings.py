@@ -52,7 +52,7 @@ def answers(folder: Path, module: Any) -> list[Any]:
     save_network(folder, untrained(TINY, NetworkPolicy, [8]), decisions, training={}, strength=[])
     for name in ("greedy", "random", "search:4,moves=turn", str(folder)):
         player = load_opponent(name, TINY)
-        found += [player.act(decisions, np.random.default_rng(0)).tolist(), repr(player.evaluate(view))]
+        found += [player.act(decisions, np.random.default_rng(0)).tolist(), repr(player.rank_moves(view))]
     if module is not None:
         found.append(TorchPolicy(module).probabilities(decisions).tolist())
     batch = BatchEnv(TINY, 8, seed=1)

@@ -94,7 +94,7 @@ def test_tables_are_single_environments(game: Game, mode: str) -> None:
 def next_episode(single: SingleSeatEnv, seed: int | None = None) -> tuple[Int8s, dict[str, Any]]:
     """Go on with the stream of deals at hand, or of a seed, where SingleSeatEnv draws a new one."""
     single._env.reset(seed=seed)
-    single._others.play(single._env)
+    single._play()
     return next_episode(single) if single._over else single._look()  # the seat had no decision
 
 

@@ -42,7 +42,7 @@ for game in {games!r}:
     env.reset(seed=1)
     view = env.view(env.agent_selection)
     for who in ("small", "strong", "champion"):
-        print(game, who, card_envs.load_opponent(f"{{game}}/{{who}}").evaluate(view)[0].move)
+        print(game, who, card_envs.load_opponent(f"{{game}}/{{who}}").rank_moves(view)[0].move)
 print(f"{{time.perf_counter() - start:.1f}} s, Numba imported: {{'numba' in sys.modules}}")
 """
 

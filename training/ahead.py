@@ -52,7 +52,7 @@ def wide_entries(rules: Rules) -> Int64s:
 
 
 def ahead_columns(rules: Rules) -> tuple[Int64s, Floats]:
-    """Return what the columns [W] of rows count for: the entries of `move_fields`, and how much of each.
+    """Return the entry of `move_fields` of each column [W] of rows, and the weight of its values.
 
     Rows hold the sums over the worlds. A sum that may exceed 8 bits is split: its entry has the mean, rounded down, and
     one of the columns at the end what is left.

@@ -92,7 +92,7 @@ def _header(data: bytes) -> bytes:
 
 
 def _metadata(data: bytes) -> dict[str, str]:
-    """Return the texts in the header; empty where there is none."""
+    """Return the metadata of the header; empty if there is none."""
     try:
         metadata: dict[str, str] = json.loads(_header(data))["__metadata__"]
         return dict(metadata)
@@ -118,7 +118,7 @@ def read_checkpoint(path: Path) -> Memory:
 
 
 def way_out(path: Path) -> str:
-    """Return what to do about a broken checkpoint, for the end of a message."""
+    """Return a hint how to go on from a broken checkpoint, for the end of a message."""
     earlier = previous(path)
     try:
         decisions = _read(earlier)[1]["decisions"]

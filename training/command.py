@@ -44,7 +44,7 @@ class CompilingColumn(ProgressColumn):
         self._compiled: Any = None
 
     def render(self, task: Task) -> Text:
-        """See rich."""
+        """Return the text of the column."""
         events: Any = sys.modules.get("numba.core.event")
         if self._compiled is None and hasattr(events, "RecordingListener") and hasattr(events, "register"):
             self._compiled = events.RecordingListener()

@@ -32,7 +32,7 @@ HERE = Path(__file__).parent
 FOLDERS = (HERE / "configs", HERE.parent / "configs")  # of recipes: in an installed package, in a checkout
 
 
-def _named(folder: Any) -> Any:
+def _check_folder_name(folder: Any) -> Any:
     if folder == "":  # which Path takes for the current folder
         raise ValueError("expected a folder, got an empty text")
     return folder
@@ -72,7 +72,7 @@ class Config(BaseModel):
     game: str = Field(description="what is played: a name from `python -m card_envs games`")
     options: dict[str, Any] = setting({}, 'of the game while training, such as {deals = "single"}')
     name: str = setting("run", "of the run's folder (default: the config file's)", pattern=r"^\w[\w.-]*$")
-    runs: Annotated[Path, BeforeValidator(_named), AfterValidator(user_path)] = setting(
+    runs: Annotated[Path, BeforeValidator(_check_folder_name), AfterValidator(user_path)] = setting(
         Path("runs"), "the folder that holds the runs' folders"
     )
     seed: int = setting(0, "of deals, weights and draws", ge=0, lt=1 << 63)
@@ -282,7 +282,7 @@ def recipes() -> dict[str, Path]:
 
 
 def recipe(name: Path) -> Path:
-    """Return the file of the settings of that name. Raises ValueError that lists the names where there is none."""
+    """Return the file of settings by name. Raises ValueError, listing the names, if it is unknown."""
     files = recipes()
     if name.as_posix() in files:
         return files[name.as_posix()]
@@ -313,7 +313,7 @@ def load_config(path: Path, overrides: list[str] | None = None) -> Config:
     except OSError as error:
         raise ValueError(f"{path}: cannot be read: {error.strerror}") from None
     try:
-        settings = _parsed(data.decode())
+        settings = _parse_toml(data.decode())
     except (ValueError, RecursionError) as error:  # wrong encodings and endless numbers are ValueErrors, too
         raise ValueError(f"{path}: no TOML: {reason(error)}") from None
     source = dict.fromkeys(settings, str(path))
@@ -354,7 +354,7 @@ def _toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)  # TOML writes texts, numbers and booleans as JSON does
 
 
-def _parsed(text: str) -> dict[str, Any]:
+def _parse_toml(text: str) -> dict[str, Any]:
     """Parse TOML, unless the parser would need gigabytes for it: keys.of.hundreds.of.parts."""
     if any(part.count(".") > MAX_DOTS for line in text.splitlines() for part in line.split("=")):
         raise RecursionError
@@ -362,10 +362,10 @@ def _parsed(text: str) -> dict[str, Any]:
 
 
 def _value(key: str, text: str) -> Any:
-    """Return the value of an override; what is no text in TOML, such as 7, is one where a text is expected."""
+    """Return the value of an override; for settings that are texts, values such as 7 are taken as text."""
     is_text = key in Config.model_fields and Config.model_fields[key].annotation in (str, str | None, Path)
     try:
-        value = _parsed(f"value = {text}")["value"]
+        value = _parse_toml(f"value = {text}")["value"]
         return text if is_text and not isinstance(value, str) else value
     except tomllib.TOMLDecodeError:
         return text

@@ -26,7 +26,7 @@ class Graphs(Protocol):
     replays: bool
 
     def repeat(self, name: Hashable, function: Callable[[], None]) -> None:
-        """Do what a function does; functions of one name do the same."""
+        """Run a function, or its graph; functions of one name must do the same."""
         ...
 
     def forget(self) -> None:
@@ -55,7 +55,7 @@ class ReplayedGraphs:
     replays = True
 
     def __init__(self, *generators: torch.Generator) -> None:
-        """Prepare to capture; functions draw from none but these generators."""
+        """Take the generators, the only ones that functions may draw from."""
         self.generators = generators
         self._calls: dict[Hashable, int] = {}
         self._replays: dict[Hashable, Callable[[], None]] = {}
@@ -78,7 +78,7 @@ class ReplayedGraphs:
         raise NotImplementedError
 
     def capture(self, function: Callable[[], None]) -> Callable[[], None]:
-        """Return what does the same as the function; capturing it does nothing yet."""
+        """Return a function that replays this one; capturing does not run it."""
         raise NotImplementedError
 
 

@@ -106,7 +106,7 @@ class HostRecorder:
         self.steps: list[Afterstates] = []
 
     def step(self, decides: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor) -> HostMoves:
-        """Return what moves change now, of all B tables, but with moves where a network `decides` [B] alone."""
+        """Record and return the afterstates of all B tables; only tables where a network `decides` [B] have moves."""
         states, decided = self.tables.env.states, decides.numpy().nonzero()[0]
         after = self._afterstates(states, decided, baseline)
         counts = np.zeros(len(states) + 1, np.int64)
@@ -115,7 +115,7 @@ class HostRecorder:
         return HostMoves(self.steps[-1], self.game.rules)
 
     def moves_at(self, states: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor) -> HostMoves:
-        """Return what moves change at other States [n, itemsize], which are not recorded."""
+        """Return the afterstates of other States [n, itemsize], which are not recorded."""
         records = states.numpy().reshape(-1).view(self.game.rules.STATE)
         return HostMoves(self._afterstates(records, np.arange(len(records)), baseline), self.game.rules)
 
@@ -124,7 +124,7 @@ class HostRecorder:
         return afterstates(self.game, states, decided, shown_baseline, self.reading.lookahead)
 
     def all(self, baseline: torch.Tensor, mask: torch.Tensor) -> HostMoves:
-        """Return what moves change, of all decisions so far."""
+        """Return the afterstates of all decisions so far."""
         return HostMoves(concatenate(self.steps), self.game.rules)
 
 
@@ -211,7 +211,7 @@ class DeviceRecorder:
         self._actions: list[torch.Tensor] = []
 
     def step(self, decides: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor) -> DeviceMoves | StoredMoves:
-        """Return what moves change now, of all B tables, from their baseline and legal actions.
+        """Record and return the afterstates of all B tables, from their baseline and legal actions.
 
         With lookahead, those where a network `decides` [B] alone have moves.
         """
@@ -229,17 +229,17 @@ class DeviceRecorder:
         return StoredMoves(self, counts, self._actions[-1], rows)
 
     def moves_at(self, states: torch.Tensor, baseline: torch.Tensor, mask: torch.Tensor) -> DeviceMoves:
-        """Return what moves change at other States [n, itemsize], which are not recorded."""
+        """Return the afterstates of other States [n, itemsize], which are not recorded."""
         return DeviceMoves(self, states, baseline, mask)
 
     def all(self, baseline: torch.Tensor, mask: torch.Tensor) -> DeviceMoves | StoredMoves:
-        """Return what moves change, of all T * B decisions, from their baseline and legal actions [T, B, …]."""
+        """Return the afterstates of all T * B decisions, from their baseline and legal actions [T, B, …]."""
         if self._rows is not None:
             return StoredMoves(self, torch.cat(self._counts), torch.cat(self._actions), self._rows[: self._used])
         return DeviceMoves(self, self._states.flatten(0, 1), baseline.flatten(), mask.flatten(0, 1))
 
     def moves(self, decision: torch.Tensor, action: torch.Tensor, rows: torch.Tensor) -> Moves:
-        """Return moves with their rows."""
+        """Return moves, given their decisions, actions and rows."""
         return Moves(decision, action, rows[:, self._size - 1] != 0, rows)
 
     def shown_baseline(self, baseline: torch.Tensor) -> torch.Tensor:

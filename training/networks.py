@@ -135,7 +135,7 @@ class Observations:
         """Return the entries that are not zero, times the scale [D], which is the same in every call."""
         if self._sparse is None and self.parts:
             first, *others = (part.sparse(scale) for part in self.parts)
-            self._sparse = first.joined(others)
+            self._sparse = first.concatenate(others)
         elif self._sparse is None:
             self._sparse = compress(self.obs.numpy(), np.arange(len(self.obs)), scale)
         return self._sparse
@@ -146,7 +146,7 @@ class Observations:
 
     @property
     def unpadded(self) -> torch.Tensor:
-        """[N, D] int8, a view."""
+        """[N, D] int8, a view without padding."""
         return self.obs[:, : self.size]
 
 
@@ -169,7 +169,7 @@ class ActorNetwork(nn.Module):
         reads_moves: it reads `Inputs.after`.
         lookahead: it reads there what `greedy` makes of moves; all networks at a table must read alike.
         shows_baseline: it is shown there which move is `greedy`'s.
-        replayable: on a GPU, its launches depend on nothing but the number of decisions: see `training.graphs`.
+        replayable: whether its launches on a GPU depend on the number of decisions alone: see `training.graphs`.
         bf16: multiply in 16 bits where that is faster.
     """
 

@@ -110,6 +110,6 @@ def _entries(run: Path) -> list[dict[str, Any]]:
 
 
 def _smooth(values: list[float]) -> list[float]:
-    """Means over the last stretch."""
+    """Return moving averages."""
     width = max(1, round(SMOOTHING * len(values)))
     return [fmean(values[max(0, i - width + 1) : i + 1]) for i in range(len(values))]

@@ -61,7 +61,7 @@ class Sampler(Protocol):
         ...
 
     def decide(self, players: Players, inputs: Inputs, moment: Moment) -> None:
-        """Write the networks' moves."""
+        """Choose the networks' moves and write them into `moment`."""
         ...
 
 
@@ -192,7 +192,7 @@ def backend_of(name: str) -> Backend:
 
 
 class Rollout:
-    """Tables at play, and the last T steps of all of them.
+    """B tables, and the last T steps at them.
 
     At the first tables a policy of the pool has all seats of one side, at the next ones `greedy` has; the sides take
     turns. `learned` marks the learner's own decisions with a choice; of these, with labels, one in `advantage_stride`.
@@ -324,12 +324,12 @@ class Rollout:
         self.labels[t] = self.label(self.tables, self.baseline[t], moves, self.rng)
 
     def inputs(self) -> Inputs:
-        """Return what actors read of all T * B decisions."""
+        """Return the actors' inputs of all T * B decisions."""
         seen = Observations(self.seen.flatten(0, 1), self.backend.dense, self.steps, self._seen_size)
         return Inputs(seen, self.after)
 
     def full_states(self) -> Observations:
-        """Return what critics read of all T * B decisions."""
+        """Return the critics' inputs of all T * B decisions."""
         return Observations(self.full.flatten(0, 1), self.backend.dense, size=self.game.rules.FULL_SIZE)
 
     def last_full_states(self) -> Observations:
@@ -351,7 +351,7 @@ class Rollout:
         return float(paid.gather(1, first_seat[:, None]).sum() / episodes)
 
     def memory(self) -> Memory:
-        """Return what the next `collect` depends on."""
+        """Return the state that the next `collect` depends on."""
         return self.episodes.memory(), {"rng": self.rng.bit_generator.state}
 
     def restore(self, memory: Memory) -> None:
@@ -363,7 +363,7 @@ class Rollout:
 
 
 def reading_of(networks: list[ActorNetwork]) -> MoveReading | None:
-    """Return what networks read about moves, or None. Raises ValueError for some that can't play at the same tables."""
+    """Return what networks read about moves, or None. Raises ValueError if they can't share tables."""
     readers = [network for network in networks if network.reads_moves]
     if not readers:
         return None

@@ -95,7 +95,7 @@ class HostTables:
         self.env.step(actions.numpy(), t)
 
     def check(self) -> None:
-        """Do nothing: `step` has checked."""
+        """Do nothing: `step` checks at once."""
 
     def bot_actions(self, bot: str, actions: torch.Tensor) -> None:
         self.env.bot_actions(bot, actions.numpy())
@@ -122,7 +122,7 @@ class EpisodeLog:
         """Follow tables whose first episodes have just been dealt.
 
         Args:
-            tables: with `skip_forced`, moves that they make by themselves are not recorded.
+            tables: the tables; moves that they make by themselves, with `skip_forced`, are not recorded.
             keys: [B] the keys that they were dealt from, as `reset_tables` takes them.
         """
         self.tables = tables
@@ -164,7 +164,7 @@ class EpisodeLog:
         """Set the tables to the positions that these episodes led to.
 
         Args:
-            arrays: from the `memory` of as many tables under the same options.
+            arrays: the `memory` of as many tables under the same options.
 
         Raises:
             ValueError: not such arrays, or not all moves are legal; nothing was changed.

@@ -23,13 +23,7 @@ from card_envs.opponents.search import SearchPolicy
 from card_envs.opponents.search._budget import Budget
 from card_envs.opponents.search._decide import SearchBatch, SearchWorkspace, new_results, new_workspace
 from card_envs.opponents.search._lines import new_line_scratch
-from card_envs.opponents.search._parts import (
-    NoArrays,
-    asks_python,
-    moves_part,
-    ranks_macros,
-    scripted_moves,
-)
+from card_envs.opponents.search._parts import NoArrays, asks_python, moves_part, ranks_macros, scripted_moves
 from card_envs.opponents.search._workers import limit_arms
 from card_envs.reviews._judge import WORLDS
 

@@ -16,13 +16,7 @@ from card_envs.engine.rng import GOLDEN_RATIO, mix
 from card_envs.game import Int8s, UInt64s, legal, observe, play, score_margin, text_index
 from card_envs.opponents.macros import NO_ACTION, Macro, Macros
 from card_envs.opponents.search._budget import UNLIMITED, ArmStats, Budget
-from card_envs.opponents.search._decide import (
-    SearchBatch,
-    SearchResults,
-    SearchWorkspace,
-    WorldShare,
-    decide_tables,
-)
+from card_envs.opponents.search._decide import SearchBatch, SearchResults, SearchWorkspace, WorldShare, decide_tables
 from card_envs.opponents.search._lines import LineScratch, joins, key_of_position, moves_on, write_cost
 from card_envs.opponents.search._parts import Arrays
 
@@ -165,7 +159,7 @@ def choose_moves(key: np.uint64, macro: Macro, values: Float64s, adviser: Advise
 
 
 def is_in_phase(adviser: Adviser) -> bool:
-    """Return whether `phase_moves` decides."""
+    """Return whether an action of the phase is legal: then `phase_moves` decides."""
     for action in range(adviser.phase[0], adviser.phase[1]):
         if adviser.mask[action]:
             return True

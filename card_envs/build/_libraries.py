@@ -53,10 +53,10 @@ class BuiltLoop(NamedTuple):
     """A loop as machine code.
 
     Attributes:
-        name: as `specialize` names it.
+        name: the name that `specialize` gives it.
         symbol: the name of its entry.
         arguments, returns: kinds, as in a manifest, but with dtypes described.
-        objects: for each target, the name of its file in the cache.
+        objects: the name of its file in the cache by target.
     """
 
     name: str

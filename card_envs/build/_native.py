@@ -83,7 +83,7 @@ class CompiledFunction:
         name: its name in the API.
         symbol: its name in the library.
         parameters, meaning: texts for the header.
-        objects: for each target, its file in the cache.
+        objects: its file in the cache by target.
         layout: a digest of what it was made from; a player's file has the same.
         player: the player's name in the API; made_of: as `load_opponent` takes it, presets written out.
         size: bytes of a player's memory.
@@ -146,7 +146,7 @@ def build_api(
 
 
 def tasks_of(game: Game, names: Sequence[str]) -> list[Task]:
-    """Return what is to be compiled of a game: searches, which take longest, first."""
+    """Return the tasks of a game: searches, which take longest, first."""
     alike: dict[str, list[str]] = {}
     for name in names:
         alike.setdefault(game.presets.get(name, name), []).append(name)

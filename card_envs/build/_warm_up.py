@@ -108,8 +108,8 @@ def warm_up_opponent(game: Game, opponent: Opponent) -> None:
     env = BatchEnv(game, SMALLEST, seed=1)
     env.bot_playout("greedy", OPENING)
     decisions, quick = decisions_at(game, env.states), quick_copy(opponent.policy)
-    quick.choose(decisions, np.random.default_rng(0))
-    Opponent(opponent.name, game, quick).evaluate(env_view(game))
+    quick.act(decisions, np.random.default_rng(0))
+    Opponent(opponent.name, game, quick).rank_moves(env_view(game))
     with suppress(ValueError):  # it does not search
         MoveJudge(Opponent(opponent.name, game, quick)).prepare(env_view(game))
     if isinstance(quick, SearchPolicy):

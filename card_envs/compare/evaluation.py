@@ -12,7 +12,7 @@ from card_envs.compare.contests import MOST_PAIRS
 from card_envs.compare.pairs import PairResult, play_pairs
 from card_envs.engine.buffers import check_game, check_int, seed_number
 from card_envs.game import Game
-from card_envs.opponents._given import to_policy
+from card_envs.opponents.names import load_policy
 from card_envs.opponents.networks.torch_policy import TorchPolicy, evaluating
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Evaluation:
 
     def _measure(self, step: int) -> dict[str, PairResult]:
         # Each time, for what it is made of may be replaced.
-        policy = to_policy(self.learner, self.game, "learner", self.sampled)
+        policy = load_policy(self.learner, "learner", self.game, self.sampled)
         with evaluating(policy.module) if isinstance(policy, TorchPolicy) else nullcontext():
             results = {
                 name: play_pairs(
@@ -141,13 +141,13 @@ class Evaluation:
 
 def figures(results: Mapping[str, PairResult]) -> dict[str, float]:
     """Return the figures of results by opponent, under the names that training's log has for them."""
-    found: dict[str, float] = {}
+    by_tag: dict[str, float] = {}
     for name, result in results.items():
         share = result.win_share
         of_name = f"strength/win_share_{name}"
-        found |= {of_name: share.mean, f"{of_name}_low": share.low, f"{of_name}_high": share.high}
-        found[f"strength/margin_{name}"] = result.margin_per_deal.mean
-    return found
+        by_tag |= {of_name: share.mean, f"{of_name}_low": share.low, f"{of_name}_high": share.high}
+        by_tag[f"strength/margin_{name}"] = result.margin_per_deal.mean
+    return by_tag
 
 
 def evaluate_every(
@@ -186,7 +186,7 @@ def evaluate_every(
     if isinstance(against, str) or not against:
         raise ValueError(f"against: expected a list of names of opponents, got {against!r}")
     for name in against:
-        to_policy(name, game, "against", sampled)
+        load_policy(name, "against", game, sampled)
     game.validated(options or {})
     every, pairs = check_int(steps, 1, MOST_STEPS, "steps"), check_int(pairs, 1, MOST_PAIRS, "pairs")
     return Evaluation(every, learner, game, tuple(against), pairs, seed_number(seed), options or {}, sampled, writer)

@@ -18,8 +18,8 @@ from card_envs.compare.contests import MODES, Contest, join, play_contest
 from card_envs.compare.estimates import Estimate, as_json, margin, share, span
 from card_envs.engine.buffers import check_game, seed_number
 from card_envs.game import Game
-from card_envs.opponents._given import to_policy
 from card_envs.opponents.about import warn_if_unlike_training
+from card_envs.opponents.names import load_policy
 
 
 @dataclass(frozen=True)
@@ -115,11 +115,11 @@ def play_pairs(
         UserWarning: a policy was trained under other options.
     """
     check_game(game)
-    policies = to_policy(first, game, "first", sampled), to_policy(second, game, "second", sampled)
+    policies = load_policy(first, "first", game, sampled), load_policy(second, "second", game, sampled)
     for policy in policies:
         warn_if_unlike_training(policy, game, options or {})
     # What was given by name is loaded again for each portion: a class of the user's may keep state.
-    players = tuple(given if isinstance(given, str) else one for given, one in zip((first, second), policies))
+    players = tuple(player if isinstance(player, str) else policy for player, policy in zip((first, second), policies))
     contest = Contest(game, players, seed_number(seed), tuple((options or {}).items()), sampled)
     parts = []
     for part in play_contest(contest, pairs):

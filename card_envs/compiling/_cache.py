@@ -22,12 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-from numba.core.caching import (
-    CompileResultCacheImpl,
-    FunctionCache,
-    IndexDataCacheFile,
-    UserWideCacheLocator,
-)
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, UserWideCacheLocator
 
 QUIET = "CARD_ENVS_QUIET"  # environment variable
 DIGEST_BYTES = hashlib.sha256().digest_size

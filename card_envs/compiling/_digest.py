@@ -49,7 +49,7 @@ def is_unchanged(sources: Sources) -> bool:
 
 @cache
 def first_used(function: FunctionType) -> Used:
-    """Return what a function used when it was first asked about: so digests agree with each other."""
+    """Return what a function used at the first call, so that digests agree with each other."""
     return tuple(used_by(function))
 
 
@@ -143,7 +143,7 @@ def _code_digest(code: CodeType) -> bytes:
 
 
 def constant_bytes(part: Any) -> bytes:
-    """Return what a constant of compiled code is, as bytes; nothing for what is not a constant."""
+    """Return a constant of compiled code as bytes; none if the value is not a constant."""
     if isinstance(part, np.ndarray):
         return f"{part.dtype}{part.shape}".encode() + part.tobytes()
     if isinstance(part, tuple):  # its `repr` would abbreviate a large array

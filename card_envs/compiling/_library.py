@@ -122,7 +122,7 @@ def machine() -> str:
 
 @cache
 def processor_has() -> frozenset[str]:
-    """Return what the processor has, as Linux names it; empty where the system does not say."""
+    """Return the processor's features, as Linux names them; empty if the system does not list them."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

@@ -99,7 +99,7 @@ class Compilable:
 
 
 class Rule(Compilable):
-    """A rule function."""
+    """A rule function, inlined or called."""
 
     def __init__(self, function: Callable[..., Any], inline: bool) -> None:
         super().__init__(function)

@@ -21,11 +21,7 @@ JOKER_COLOURS = {"BB": RED, "LB": INK}
 LEFT, MIDDLE, RIGHT = 37.0, 50.0, 63.0
 _TOP, _BOTTOM = 29, 111
 # Positions of the pips of a number card; those below the middle are upside down.
-_COLUMN: dict[int, tuple[float, ...]] = {
-    2: (_TOP, _BOTTOM),
-    3: (_TOP, 70, _BOTTOM),
-    4: (_TOP, 56.3, 83.7, _BOTTOM),
-}
+_COLUMN: dict[int, tuple[float, ...]] = {2: (_TOP, _BOTTOM), 3: (_TOP, 70, _BOTTOM), 4: (_TOP, 56.3, 83.7, _BOTTOM)}
 PLACES: dict[str, list[tuple[float, float]]] = {
     rank: [(x, y) for x in sides for y in _COLUMN[number]] + [(MIDDLE, y) for y in between]
     for rank, sides, number, between in (
@@ -72,7 +68,7 @@ def face(card: str) -> str:
 
 @cache
 def plain_face(text: str) -> str:
-    """Return the face of a card that is no standard one: a short text."""
+    """Return the face of a card with a short text, for games with cards of their own."""
     width = stroke(text)[0]
     middle, corner = (min(height, 84 / max(width, 1) * 100) for height in (52, 20))
     return (

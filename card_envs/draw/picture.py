@@ -34,7 +34,7 @@ class Picture:
     def __init__(
         self, title: str, width: int, height: int, moves: Mapping[str, tuple[str, str]], home: str = ""
     ) -> None:
-        """Begin a picture.
+        """Begin with an empty table.
 
         Args:
             title: a text for screen readers.
@@ -60,7 +60,7 @@ class Picture:
         self._use(f"card-{card}", face(card), x, y, size, turn, card_name(card))
 
     def plain_card(self, text: str, x: float, y: float, size: float = 1) -> None:
-        """Draw a card that is no standard one."""
+        """Draw a card with a text: see `plain_face`."""
         self._use(f"plain-{escape(text)}", plain_face(text), x, y, size, 0, "")
 
     def back(self, x: float, y: float, pack: int = 0, size: float = 1, turn: float = 0) -> None:

@@ -113,7 +113,7 @@ class BatchEnv(Fixed):
         """Deal every table.
 
         Args:
-            game: from `card_envs.get_game`.
+            game: a game from `card_envs.get_game`.
             num_tables: B, at least 1.
             seed: one for all tables.
             options: a dict of the game's options, as for its environment. `BatchEnv(game, B, reward="win")` is the

@@ -129,7 +129,7 @@ class GpuBatchEnv(Fixed):
         self._refused = torch.zeros(number, dtype=torch.bool, device=self.device)
         self._refused_actions = torch.zeros(number, dtype=torch.int64, device=self.device)
         self._is_observed = False
-        self._out = self._checked_out(out)
+        self._out = self._check_out(out)
         buffers = {name: self._new_buffer(name) for name in STEP_BUFFERS if name not in self._out} | self._out
         seen, start = buffers[SEEN], rules.OBS_SIZE
         self.obs, self.mask = seen[..., :start], seen[..., start : start + rules.NUM_ACTIONS]
@@ -151,7 +151,7 @@ class GpuBatchEnv(Fixed):
         buffer = self.columns(size[0] if size else 1, getattr(torch, np.dtype(dtype).name))
         return buffer if size else buffer[:, 0]
 
-    def _checked_out(self, out: Mapping[str, torch.Tensor] | None) -> dict[str, torch.Tensor]:
+    def _check_out(self, out: Mapping[str, torch.Tensor] | None) -> dict[str, torch.Tensor]:
         """Return the tensors of `out`, checked for kernels, which check nothing. Raises ValueError."""
         kinds = buffer_kinds(self.game, self.num_tables)
         tensors = known_keys(out, STEP_BUFFERS, "out")
@@ -401,7 +401,7 @@ def _numba_stream(handle: int, device: torch.device) -> Any:
 
 
 def kernel_array(tensor: torch.Tensor, dtype: np.dtype[Any] | None = None) -> Any:
-    """Return the same memory for kernels, reinterpreted as another dtype if one is given."""
+    """Return a tensor's memory as kernels take it, reinterpreted as another dtype if one is given."""
     if tensor.device.type == "cpu":  # in the simulator
         return tensor.numpy() if dtype is None else tensor.numpy().view(dtype)
     kind = np.dtype(str(tensor.dtype).removeprefix("torch."))

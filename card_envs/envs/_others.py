@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.envs.aec import CardEnv
-from card_envs.opponents.policy import Decisions, Opponent, Policy, decisions_at, spawn
+from card_envs.opponents.policy import Decisions, Opponent, Policy, spawn
 from card_envs.opponents.pool import OpponentPool
-from card_envs.play.sitting import seated
+from card_envs.play.episode import Episode
+from card_envs.play.sitting import Course, seated
 
 
 class PoolSeat(Policy):
@@ -39,15 +38,14 @@ class PoolSeat(Policy):
 
     def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose an action [n] for each decision."""
-        return self.member.policy.choose(decisions, rng)
+        return self.member.policy.act(decisions, rng)
 
-    def report(self, state: Any, seat: int, illegal: bool) -> None:
-        """Report the result of an ended episode for the learner at `seat`, who lost it with an illegal move."""
+    def report(self, scores: Sequence[int] | None, seat: int) -> None:
+        """Report the scores of an ended episode for the learner at `seat`; None: an illegal move lost it."""
         won = 0.0
-        if not illegal:
-            game = self.pool.game
-            _, scores = game.view.outcome(state)
-            best = max(score for side, score in zip(game.sides, scores) if side != game.sides[seat])
+        if scores is not None:
+            sides = self.pool.game.sides
+            best = max(score for side, score in zip(sides, scores) if side != sides[seat])
             won = (float(np.sign(scores[seat] - best)) + 1) / 2
         self.pool.report(self.member, won)
 
@@ -76,26 +74,14 @@ class Others:
         for player in self.distinct:
             player.reset()
 
-    def play(self, env: CardEnv, *own: Any) -> float:
-        """Play the seat's own actions, then theirs up to its turn; return what it was paid. Pools learn if it won."""
-        agent, paid = env.possible_agents[self.seat], 0.0
-        for action in chain(own, self._moves(env)):
-            env.step(action)
-            paid += env.rewards[agent]
-        if own and env.terminations[agent]:
-            self.report(env._table.state, env.outcome()["reason"] == "illegal")
-        return paid
+    def moves(self, episode: Episode) -> Iterator[int]:
+        """Yield their actions, which the caller plays, until it is the seat's turn or the end."""
+        course = Course(episode)
+        for player in course.take_turns(seated(self.players, self.seat)):
+            yield int(player.act(course.decisions(), self.rng)[0])
 
-    def _moves(self, env: CardEnv) -> Iterator[int]:
-        players = seated(self.players, self.seat)
-        while not env.terminations[env.agent_selection]:
-            player = players[env._seats[env.agent_selection]]
-            if player is None:
-                return
-            yield int(player.choose(decisions_at(env.game, env._table.states), self.rng)[0])
-
-    def report(self, state: Any, illegal: bool = False) -> None:
-        """Report the result of an ended episode to pools; `illegal`: the seat lost it with an illegal move."""
+    def report(self, scores: Sequence[int] | None) -> None:
+        """Report the scores of an ended episode to pools; None: the seat lost it with an illegal move."""
         for player in self.distinct:
             if isinstance(player, PoolSeat):
-                player.report(state, self.seat, illegal)
+                player.report(scores, self.seat)

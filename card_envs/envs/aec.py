@@ -49,6 +49,9 @@ class CardEnv(AECEnv):
         obs_dtype: "float32" for trainers that pass observations straight to a network, such as RLlib. Only the
             observation is float32 then; the mask and `state()` stay int8.
         options: of the game, see its `options.py`.
+
+    Attributes:
+        episode: under way, once `reset` was called; play by `step` alone.
     """
 
     def __init__(
@@ -116,9 +119,9 @@ class CardEnv(AECEnv):
         given = known_keys(options, ("deal", "options"), "reset options")  # PettingZoo's api_test passes {"options": 1}
         if seed is None and not self._seeded:
             seed = new_seed()
-        self._episode = Episode(self.game, self.options, given.get("deal", RANDOM), seed, key=self._table.state.rng)
+        self.episode = Episode(self.game, self.options, given.get("deal", RANDOM), seed, key=self._table.state.rng)
         self._seeded = True
-        self._table = self._episode.table
+        self._table = self.episode.table
         self._lent = False
         self._obs = None
         self._illegal = False
@@ -201,7 +204,7 @@ class CardEnv(AECEnv):
     @property
     def deals(self) -> int:
         """Number of packs dealt in this episode so far."""
-        return len(self._episode.dealt)
+        return len(self.episode.dealt)
 
     def state(self) -> Int8s:
         """Return the full state, hidden cards included, relative to seat 0: [FULL_SIZE] int8."""
@@ -257,7 +260,7 @@ class CardEnv(AECEnv):
     def _play(self, agent: str, action: int) -> None:
         """Play a legal action, then select the seat to move and set its mask."""
         table, obs = self._table, np.empty(self._obs_size, INT8)
-        self._episode.actions.append(action)
+        self.episode.actions.append(action)
         found = table._turn(table.states, 0, action, self._mask, obs)
         self._cumulative_rewards[agent] = 0.0
         if found & PAID:
@@ -267,7 +270,7 @@ class CardEnv(AECEnv):
         if found & DEAL_DUE:
             self.infos[agent] = {"action_mask": self._no_actions.copy()}
             if not table.over:
-                self._episode.deal()
+                self.episode.deal()
             self._turn()
             return
         self._obs, self._mover = obs, found & ~PAID
@@ -339,13 +342,13 @@ class CardEnv(AECEnv):
     def outcome(self) -> dict[str, Any]:
         """Return `{"over", "reason", "scores"}`: whether and why the episode ended, and each seat's score so far."""
         self._check_reset()
-        outcome = self._episode.outcome()
+        outcome = self.episode.outcome()
         return outcome | {"over": True, "reason": "illegal"} if self._illegal else outcome
 
     def record(self) -> GameRecord:
         """Return the episode so far as a record that can be replayed: options, packs and moves."""
         self._check_reset()
-        return self._episode.record(self.outcome())
+        return self.episode.record(self.outcome())
 
     def clone(self) -> CardEnv:
         """Return an independent copy, which will have the same later deals."""

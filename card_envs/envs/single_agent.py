@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, Literal
 
 import gymnasium
@@ -18,12 +19,12 @@ from card_envs.envs._rendering import RENDER_MODES, RenderMode, check_render_mod
 from card_envs.envs.aec import env_with
 from card_envs.game import Game
 from card_envs.games import get_game
-from card_envs.opponents import load_opponent
-from card_envs.opponents.policy import Policy, PolicyLike, as_policy
+from card_envs.opponents.names import load_opponent, load_policy
+from card_envs.opponents.policy import Policy, PolicyLike
 from card_envs.opponents.pool import OpponentPool
 
 Info = dict[str, Any]
-ILLEGAL = "illegal"  # key of `info`: whether an illegal action ended the episode
+ILLEGAL = "illegal"  # reason of an episode that an illegal action ended, and the key of `info` that says so
 Opponents = str | PolicyLike | OpponentPool | Sequence[str | PolicyLike | OpponentPool]
 LearnersSeat = int | Literal["random"]
 
@@ -43,24 +44,28 @@ def other_players(game: Game, opponents: Opponents, seat: LearnersSeat) -> list[
         except ValueError as error:
             raise ValueError(f'{error}; or "random"') from None
     alike = isinstance(opponents, str) or not isinstance(opponents, Sequence)
-    given: Any = [opponents] if alike else opponents
-    named: dict[str, Policy] = {}
-    pooled: dict[int, PoolSeat] = {}
-    adapted: dict[int, Policy] = {}
+    passed: Sequence[Any] = [opponents] if alike else opponents  # type: ignore[assignment]
+    policies: dict[Any, Policy] = {}
     players: list[Policy] = []
-    for one in given:
-        if isinstance(one, str):
-            players.append(named.setdefault(one, load_opponent(one, game).policy))
-        elif isinstance(one, OpponentPool):
-            if one.game != game:
-                raise ValueError(f"opponents: the pool plays {one.game.name}, not {game.name}")
-            players.append(pooled.setdefault(id(one), PoolSeat(one)))
-        else:
-            players.append(adapted.setdefault(id(one), as_policy(one, "opponents", game)))
+    for player in passed:
+        key = player if isinstance(player, str) else id(player)
+        if key not in policies:
+            policies[key] = _policy_of(player, game)
+        players.append(policies[key])
     players *= others if alike else 1
     if len(players) != others:
         raise ValueError(f"opponents: expected one, or {others}, got {len(players)}")
     return players
+
+
+def _policy_of(player: Any, game: Game) -> Policy:
+    """Return the policy that plays for a name, a policy or a pool. Raises ValueError."""
+    if not isinstance(player, OpponentPool):
+        # A name is loaded for this environment alone: what its searches remember is not shared.
+        return load_policy(load_opponent(player, game) if isinstance(player, str) else player, "opponents", game)
+    if player.game != game:
+        raise ValueError(f"opponents: the pool plays {player.game.name}, not {game.name}")
+    return PoolSeat(player)
 
 
 class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
@@ -135,7 +140,7 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
             self._env.reset(int(random.integers(1 << 64 if self._unseeded else 1 << 63, dtype=np.uint64)), options)
             self._others.begin(random)
             self._begun = True
-            self._others.play(self._env)
+            self._play()
             if not self._over or (options and "deal" in options):
                 break
         if self.render_mode == "human":
@@ -154,11 +159,21 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
         self._check_reset()
         if self._over:
             raise gymnasium.error.ResetNeeded(f"{self.game.name}: the episode is over: call reset()")
-        reward = self._others.play(self._env, action)
+        reward = self._play(action)
         if self.render_mode == "human":
             self.render()
         obs, info = self._look()
+        if self._over:
+            self._others.report(None if info[ILLEGAL] else self._env.outcome()["scores"])
         return obs, reward, self._over, False, info
+
+    def _play(self, *actions: int | np.integer[Any]) -> float:
+        """Play this seat's actions, then the others' up to its turn; return what it was paid."""
+        paid = 0.0
+        for action in chain(actions, self._others.moves(self._env.episode)):
+            self._env.step(action)
+            paid += self._env.rewards[self._agent]
+        return paid
 
     def _check_reset(self) -> None:
         if not self._begun:
@@ -173,9 +188,10 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
         return self._env.possible_agents[self.seat]
 
     def _look(self) -> tuple[Observation, Info]:
+        illegal = self._over and self._env.outcome()["reason"] == ILLEGAL
         info: Info = {
             "action_mask": self._env.infos[self._agent]["action_mask"].copy(),
-            ILLEGAL: np.int8(self._env._illegal),  # a bool would be an object in Gymnasium's vector environments
+            ILLEGAL: np.int8(illegal),  # a bool would be an object in Gymnasium's vector environments
         }
         return self._env.observe(self._agent), info
 

@@ -344,7 +344,7 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
                     continue
                 for one, those in self._by_member(number, policy, here):
                     decisions = decisions_at(self.game, states.take(those))  # indexing copies field by field
-                    self._play(those, one.choose(decisions, rng), paid)
+                    self._play(those, one.act(decisions, rng), paid)
 
     def _by_member(self, number: int, policy: Policy, tables: Indices) -> Iterator[tuple[Policy, Indices]]:
         """Yield a player and these tables; for a pool, each member of it and the tables that it plays at."""
@@ -360,7 +360,8 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
         """Tell the pools among the opponents who won the episodes that ended."""
         for i in np.flatnonzero(ended).tolist() if self._pool_seats else ():
             for seats in self._pool_seats.values():
-                seats[i].report(self._states[i], int(self._seat[i]), bool(illegal[i]))
+                scores = None if illegal[i] else self.game.view.outcome(self._states[i])[1]
+                seats[i].report(scores, int(self._seat[i]))
 
     def _begin_again(self, which: NDArray[np.bool_]) -> None:
         tables = np.flatnonzero(which)

@@ -105,7 +105,7 @@ class TextEnv:
         for rewards in sitting.advance():
             paid += rewards[self.seat]
         if self.over:
-            self._others.report(sitting.episode.table.state)
+            self._others.report(sitting.outcome()["scores"])
         return self.prompt(), paid, self.over
 
     def prompt(self) -> str:

@@ -27,7 +27,7 @@ FRONT = ("champion", "front")  # the comparisons that the README shows
 
 
 def about(opponent: Opponent) -> str:
-    """Return what an opponent is, in a few words, with its measured time per move if that is no less than 1 ms."""
+    """Describe an opponent in a few words, with its measured time per move if that is at least 1 ms."""
     results = measured(opponent.game).get(opponent.name)
     kind = _describe_kind(opponent.policy)
     milliseconds = round(results[-1]["microseconds_per_move"] / 1000) if results else 0
@@ -35,7 +35,7 @@ def about(opponent: Opponent) -> str:
 
 
 def figures_of(name: str, game: Game) -> tuple[str, str, float | None]:
-    """Return what the opponent of a short name is, its measured strength, and microseconds per move.
+    """Return the description of an opponent by its short name, its measured strength, and microseconds per move.
 
     Strength is the margin over `greedy` in an episode, or the share of deals won, with the 95 % interval. No weights
     are loaded: this reads the name and the stored facts.
@@ -69,7 +69,7 @@ def _interval(figure: dict[str, float], scale: int, form: str, unit: str = "") -
 
 
 def _describe_kind(policy: Policy) -> str:
-    """Say what a policy is."""
+    """Describe the kind of a policy."""
     match policy:
         case PhasedPolicy(outside=part):
             return _describe_kind(part)

@@ -76,14 +76,14 @@ class PlanCache:
 
     def act(self, decisions: Decisions, decide: Callable[[Decisions], Int64s]) -> Int64s:
         """Return [n] actions: the planned ones, and what `decide` says of decisions for which none is planned."""
-        decisions, actions = self.planned(decisions)
+        decisions, actions = self.look_up(decisions)
         new = actions == NO_ACTION
         if new.any():
             actions[new] = decide(decisions.at(new))
         return actions
 
-    def planned(self, decisions: Decisions) -> tuple[Decisions, Int64s]:
-        """Return the decisions in fresh arrays, and [n] the planned actions; NO_ACTION where there is none."""
+    def look_up(self, decisions: Decisions) -> tuple[Decisions, Int64s]:
+        """Return the decisions in fresh arrays, and [n] the planned actions; NO_ACTION if none is."""
         decisions = decisions.copy()
         rows = zip(decisions.obs, decisions.mask)
         return decisions, np.array([self.actions.get(key_of(*row), NO_ACTION) for row in rows], np.int64)

@@ -32,6 +32,7 @@ import importlib
 import inspect
 import os
 import re
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Lock
@@ -43,11 +44,12 @@ from card_envs.game import Game
 from card_envs.games import GAMES, get_game
 from card_envs.opponents.networks.folder import load_network
 from card_envs.opponents.networks.policies import TrainedPolicy
+from card_envs.opponents.networks.torch_policy import TorchPolicy
 from card_envs.opponents.phased import PhasedPolicy, phase_actions
-from card_envs.opponents.policy import AdaptedPolicy, Opponent, Policy, as_policy
+from card_envs.opponents.policy import AdaptedPolicy, Opponent, Policy, as_policy, can_act
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 from card_envs.opponents.search import SearchPolicy
-from card_envs.system.files import user_path
+from card_envs.system.files import short_repr, user_path
 
 MODELS = Path(__file__).parent / "models"
 LONGEST = 4096  # characters; the longest path allowed
@@ -142,7 +144,7 @@ def _network(text: str, folder: Path, game: Game | None, sampled: bool, load: Lo
 
 
 def _stamps(folder: Path) -> Stamps:
-    """Return what changes when a file of a folder is written: its name, identity, size and time."""
+    """Return name, identity, size and time of each file of a folder: they change when a file is written."""
     if not _is_folder(folder):
         return ()
     stats = ((file.name, file.stat()) for file in sorted(folder.iterdir()) if file.exists())  # no dangling links
@@ -150,7 +152,7 @@ def _stamps(folder: Path) -> Stamps:
 
 
 def _search(short: str, game: Game, load: Load) -> SearchPolicy:
-    """Return a search. Raises ValueError."""
+    """Return the search of a name. Raises ValueError."""
     first, *rest = short.split(",")
     budget = BUDGET.fullmatch(first)
     if not budget:
@@ -269,6 +271,36 @@ def load_cached(name: str, game: Game, sampled: bool = True) -> Opponent:
             if len(_loaded) > MOST_LOADED:
                 del _loaded[next(iter(_loaded))]  # the one that was asked for longest ago
     return opponent
+
+
+def load_policy(player: Any, where: str, game: Game, sampled: bool = True) -> Policy:
+    """Return the policy that something stands for: the way in for all that users pass.
+
+    Args:
+        player: a name for `load_opponent`, loaded once as long as its files stay as they are; what `as_policy` takes;
+            or what `TorchPolicy` takes, which is not copied.
+        where: it was passed, for messages.
+        game: that it must play.
+        sampled: False: networks play their likeliest moves; True: they draw them, unless they were made to play those.
+
+    Raises:
+        ValueError: it is something else, or it plays another game.
+    """
+    if isinstance(player, str):
+        return load_cached(player, game, check_bool(sampled, "sampled")).policy
+    torch, problem = sys.modules.get("torch"), ""
+    if torch is not None and (not can_act(player) or isinstance(player, torch.nn.Module)):
+        try:
+            player = TorchPolicy(player)
+        except ValueError as error:
+            problem = f": {error}"
+    if not can_act(player):
+        raise ValueError(
+            f"{where}: expected a Policy, or another object with act, or what TorchPolicy takes, got "
+            f"{short_repr(player)}{problem}"
+        )
+    policy = as_policy(player, where, game)
+    return policy if check_bool(sampled, "sampled") else policy.likeliest()
 
 
 def _is_ours(part: Policy) -> bool:

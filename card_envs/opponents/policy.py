@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import traceback
-from collections.abc import Callable, Iterable
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, fields
-from functools import partial
+from functools import partial, wraps
 from inspect import signature
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple, Protocol, Self, TypeAlias, TypeVar
@@ -23,13 +25,15 @@ from card_envs.engine.legality import IllegalMove, check_ints, illegal_move, is_
 from card_envs.game import Game, Int8s, Int64s, legal
 from card_envs.system.files import short_repr
 
-Answer = TypeVar("Answer")
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+UNCHECKED = "unchecked"  # attribute of a checked method: the method as its class defines it
 
 MOST_WORLDS = 1 << 32
 
 
 class PolicyError(ValueError):
-    """A policy raised an exception, which is the cause of this one."""
+    """A policy raised an exception, which is the cause of this one, or returned something that is not an answer."""
 
 
 def _find_illegal_at(first: int, last: int, states: NDArray[Any], mask: Int8s, actions: Int64s) -> int:
@@ -91,13 +95,13 @@ class Decisions:
         """Return the actions as int64 [n] if each is legal at its table, regardless of what was written into `mask`.
 
         Raises:
-            ValueError: not n whole numbers.
+            PolicyError: not n whole numbers.
             IllegalMove: one is illegal; names the player, the move and the position.
         """
         try:
             numbers = check_ints(actions, len(self))
         except ValueError as error:
-            raise ValueError(f"{who}: {error}") from None
+            raise PolicyError(f"{who}: {error}") from None
         mask = np.zeros(self.game.rules.NUM_ACTIONS, np.int8)
         row = specialize(_find_illegal_at, self.game)(0, len(self), self.__states, mask, numbers)
         if row < 0:
@@ -106,8 +110,28 @@ class Decisions:
         move_text = partial(self.game.view.move_text, state)
         raise illegal_move(self.game, int(numbers[row]), mask, f"{who} at {self._shown(row)}", move_text)
 
-    def failure(self, error: Exception, who: str) -> PolicyError:
-        """Return the error to raise from an exception in a policy: it names the policy, the line and the decision."""
+    def check_probabilities(self, probabilities: Any, who: str) -> NDArray[np.floating]:
+        """Return an array of probabilities if its shape [n, A] and type are right. Raises PolicyError."""
+        probabilities, shape = np.asarray(probabilities), self.mask.shape
+        if probabilities.shape != shape or probabilities.dtype.kind != "f":
+            got = f"{probabilities.dtype} of shape {probabilities.shape}"
+            raise PolicyError(f"{who}: probabilities: expected floats of shape {shape}, got {got}")
+        return probabilities
+
+    @contextmanager
+    def blaming(self, who: str) -> Iterator[None]:
+        """Raise PolicyError from an exception inside: it names who, the line and the decision.
+
+        IllegalMove and PolicyError pass.
+        """
+        try:
+            yield
+        except (IllegalMove, PolicyError):
+            raise
+        except Exception as error:
+            raise self._failure(error, who) from error
+
+    def _failure(self, error: Exception, who: str) -> PolicyError:
         last = traceback.extract_tb(error.__traceback__)[-1:]
         where = "".join(f" ({frame.filename}, line {frame.lineno}, in {frame.name})" for frame in last)
         at = f"at {self._shown(0)}" if len(self) else "at no table"
@@ -148,8 +172,39 @@ class Decisions:
         return self.__states
 
 
+QUESTIONS = ("act", "act_and_evaluate", "probabilities", "evaluate")
+
+
+def _with_check(method: Function, question: str = "act") -> Function:
+    """Return a method of a policy that checks its answer, and names the policy in what it raises."""
+
+    @wraps(method)
+    def ask(policy: Policy, decisions: Decisions, *args: Any, **kwargs: Any) -> Any:
+        who = f"policy {policy.name}"
+        with decisions.blaming(who):
+            answer = method(policy, decisions, *args, **kwargs)
+            if question == "act":
+                return decisions.check(answer, who)
+            if question == "act_and_evaluate":
+                actions, values = answer
+                return decisions.check(actions, who), values
+            return decisions.check_probabilities(answer, who) if question == "probabilities" else answer
+
+    vars(ask)[UNCHECKED] = method
+    return ask  # type: ignore[return-value]
+
+
+def unchecked(method: Any) -> Any:
+    """Return the method as its class defines it, without the check that `Policy` adds; anything else as it is."""
+    return vars(method).get(UNCHECKED, method) if isinstance(method, FunctionType) else method
+
+
 class Policy:
     """A player. Subclasses implement `act`; everything else has a default.
+
+    The methods that answer a question (`act`, `act_and_evaluate`, `probabilities`, `evaluate`) are checked in every
+    subclass, wherever they are called: PolicyError names the policy, the line and the position of an exception, and
+    says what was no answer; IllegalMove names an illegal action.
 
     Wherever this package takes a policy, an object with `act` or a function of (decisions, rng) does as well: see
     `as_policy`.
@@ -162,6 +217,14 @@ class Policy:
     given_name = ""
     sampled: bool | None = None
 
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        for name in QUESTIONS:
+            method = getattr(cls, name)
+            if method is not getattr(Policy, name) and method is unchecked(method):
+                setattr(cls, name, _with_check(method, name))
+
+    @_with_check
     def act(self, decisions: Decisions, rng: np.random.Generator) -> Int64s:
         """Return int64 [n], one action for each decision, legal under `decisions.mask`.
 
@@ -234,41 +297,6 @@ class Policy:
         vars(twin)["given_name"] = name  # also where it is frozen
         return twin
 
-    # What this package calls: it checks what comes out.
-
-    def ask(self, decisions: Decisions, question: Callable[[], Answer]) -> Answer:
-        """Return the answer. Raises PolicyError from the policy's own exception; IllegalMove passes through."""
-        try:
-            return question()
-        except (IllegalMove, PolicyError):
-            raise
-        except Exception as error:
-            raise decisions.failure(error, f"policy {self.name}") from error
-
-    def choose(self, decisions: Decisions, rng: np.random.Generator) -> Int64s:
-        """Return the actions of `act`, int64 [n], checked.
-
-        Raises:
-            ValueError: it returned anything but n whole numbers.
-            PolicyError: it raised an exception.
-            IllegalMove: one of the actions is illegal.
-        """
-        return decisions.check(self.ask(decisions, lambda: self.act(decisions, rng)), f"policy {self.name}")
-
-    def choose_and_evaluate(self, decisions: Decisions, rng: np.random.Generator) -> tuple[Int64s, ActionValues | None]:
-        """Return what `choose` does, and the estimates that led to it where the policy has any."""
-        actions, found = self.ask(decisions, lambda: self.act_and_evaluate(decisions, rng))
-        return decisions.check(actions, f"policy {self.name}"), found
-
-    def shares(self, decisions: Decisions) -> NDArray[np.floating]:
-        """Return its probabilities [n, A]; only their shape and type are checked. Raises as `choose` does."""
-        shares = np.asarray(self.ask(decisions, lambda: self.probabilities(decisions)))
-        shape = len(decisions), decisions.game.rules.NUM_ACTIONS
-        if shares.shape != shape or shares.dtype.kind != "f":
-            got = f"{shares.dtype} of shape {shares.shape}"
-            raise ValueError(f"policy {self.name}: probabilities: expected floats of shape {shape}, got {got}")
-        return shares
-
 
 class Acting(Protocol):
     """An object that is accepted in place of a `Policy`; further methods of `Policy` are used if present."""
@@ -290,7 +318,7 @@ class AdaptedPolicy(Policy):
 
     @property
     def default_name(self) -> str:
-        return str(getattr(self.own, "__name__", type(self.own).__name__))
+        return str(getattr(self.own, "given_name", "") or getattr(self.own, "__name__", type(self.own).__name__))
 
     def __repr__(self) -> str:
         return f"AdaptedPolicy({self.own!r})"
@@ -446,7 +474,7 @@ class Opponent:
             raise ValueError(f"env: {self.name} plays {self.game.name}, not {env.game.name}")
         if env.states["over"].any():
             raise ValueError("env: no decision is due: the episode is over, or has not begun; call reset")
-        return self.policy.choose(decisions_at(self.game, env.states), rng)
+        return self.policy.act(decisions_at(self.game, env.states), rng)
 
     def within(self, seconds: float, threads: int = 1) -> Opponent:
         """Return the opponent with a limit on its time per decision and a memory of its own; see `Policy.within`."""
@@ -460,15 +488,20 @@ class Opponent:
         """Return the legal moves for a view (`env.view`) of the seat to move, best first, each with one number.
 
         The number is the expected margin if the opponent searches, and the probability of the move otherwise.
-        `evaluate` returns both, and more.
+        `rank_moves` returns both, and more.
 
         Raises:
             ValueError: the view is malformed or contradictory, or it is another seat's turn.
         """
-        advices = self.evaluate(view)
-        return [(one.move, one.probability if one.margin is None else one.margin) for one in advices]
+        ranked = self.rank_moves(view)
+        return [(move.move, move.probability if move.margin is None else move.margin) for move in ranked]
 
     def evaluate(self, view: dict[str, Any], seed: int = 0) -> list[ActionValue]:
+        """Return what `rank_moves` does, which took the place of this method."""
+        warnings.warn("Opponent.evaluate is Opponent.rank_moves now", DeprecationWarning, stacklevel=2)
+        return self.rank_moves(view, seed)
+
+    def rank_moves(self, view: dict[str, Any], seed: int = 0) -> list[ActionValue]:
         """Return the legal moves for a view (`env.view`) of the seat to move, best first, with all estimates.
 
         Args:
@@ -481,12 +514,9 @@ class Opponent:
         seed = check_int(seed, 0, None, "seed")
         state, decisions = decision_of(self.game, view)
         texts = {int(a): self.game.view.move_text(state, int(a)) for a in np.flatnonzero(decisions.mask[0])}
-        worth = None
-        if len(texts) > 1:
-            rng = np.random.default_rng(seed)
-            worth = self.policy.ask(decisions, lambda: self.policy.evaluate(decisions, rng))
+        worth = self.policy.evaluate(decisions, np.random.default_rng(seed)) if len(texts) > 1 else None
         if worth is None:
-            shares = self.policy.shares(decisions)[0]
+            shares = self.policy.probabilities(decisions)[0]
             return [ActionValue(texts[a], float(shares[a])) for a in sorted(texts, key=lambda a: -shares[a])]
         best = int(worth.chosen[0])
         if not worth.worlds.any():  # one candidate: nothing was tried
@@ -507,7 +537,7 @@ class Opponent:
 
 
 def decision_of(game: Game, view: dict[str, Any]) -> tuple[Any, Decisions]:
-    """Return a State that a view allows, and its decision. Raises ValueError as `Opponent.evaluate` does."""
+    """Return a State that a view allows, and its decision. Raises ValueError as `Opponent.rank_moves` does."""
     state = game.view.from_view(view)
     if state.needs_deal or state.seat != view["seat"]:
         whose = "nobody's turn" if state.needs_deal else f"the turn of seat {state.seat}"
@@ -524,28 +554,35 @@ def can_act(given: object) -> bool:
 PolicyLike: TypeAlias = Policy | Opponent | Acting | Callable[[Decisions, np.random.Generator], Int64s]
 
 
-def as_policy(given: PolicyLike, where: str, game: Game | None = None) -> Policy:
-    """Return what was given as a policy.
+def as_policy(player: PolicyLike, where: str, game: Game | None = None) -> Policy:
+    """Return the policy that an object stands for; `card_envs.opponents.names.load_policy` takes names as well.
 
     Args:
-        given: a `Policy`; an opponent; an object with `act`; or a function of (decisions, rng).
-        where: it was given, for messages.
+        player: a `Policy`; an opponent; an object with `act`; or a function of (decisions, rng).
+        where: it was passed, for messages.
         game: that it must play, if it says which it plays; None: any.
 
     Raises:
         ValueError: it is something else, such as a class or a name, or it plays another game; or its `reset` can't be
             called without arguments.
     """
-    policy = given.policy if isinstance(given, Opponent) else given
+    policy = player.policy if isinstance(player, Opponent) else player
     if not can_act(policy):
         raise ValueError(f"{where}: expected a Policy, or another object with act, got {short_repr(policy)}")
     _check_reset(getattr(policy, "reset", None), f"{where}: {type(policy).__name__}.reset")
-    if not isinstance(policy, Policy):
+    if not (isinstance(policy, Policy) and _is_checked(policy)):
         policy = AdaptedPolicy(policy)
-    playing = getattr(given, "game", None)
+    playing = getattr(player, "game", None)
     if game is not None and isinstance(playing, Game) and playing != game:
         raise ValueError(f"{where}: {policy.name} plays {playing.name}, not {game.name}")
     return policy
+
+
+def _is_checked(policy: Policy) -> bool:
+    """Return whether the policy's answers are checked: none of its methods was replaced after its class was made."""
+    methods = [getattr(type(policy), name) for name in QUESTIONS]
+    of_classes = all(method is not unchecked(method) or method in vars(Policy).values() for method in methods)
+    return of_classes and not vars(policy).keys() & set(QUESTIONS)
 
 
 def _check_reset(reset: Any, where: str) -> None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from card_envs.engine.buffers import check_choice, check_game, check_int, check_within
 from card_envs.game import Game
 from card_envs.games import get_game
-from card_envs.opponents._given import to_policy
+from card_envs.opponents.names import load_policy
 from card_envs.opponents.networks.torch_policy import TorchPolicy, evaluate
 from card_envs.opponents.policy import Opponent, Policy, PolicyLike
 from card_envs.system.files import short_repr
@@ -120,7 +120,7 @@ class OpponentPool:
         self._num_added = 0
         self._results: dict[str, _Results] = {}  # of former members as well: episodes may still be running
         for rival in rivals:
-            self._rivals.append(self._member(to_policy(rival, self.game, "pool")))
+            self._rivals.append(self._member(load_policy(rival, "pool", self.game)))
 
     def __len__(self) -> int:
         return len(self._rivals) + len(self._snapshots)
@@ -147,7 +147,7 @@ class OpponentPool:
         Raises:
             ValueError: it can't play the game, or there was a member of this name.
         """
-        policy = to_policy(snapshot, self.game, "pool")
+        policy = load_policy(snapshot, "pool", self.game)
         if not isinstance(snapshot, str):
             policy = copy.deepcopy(policy)
         if isinstance(policy, TorchPolicy):

@@ -101,7 +101,7 @@ def question_text(game: Game, view: dict[str, Any]) -> str:
 
 
 def hint_text(game: Game, name: str, ranked: Sequence[ActionValue]) -> str:
-    """Return what an opponent of this name would play, as `Opponent.evaluate` has it, and how others compare."""
+    """Return what an opponent of this name would play, as `Opponent.rank_moves` has it, and how others compare."""
     if ranked[0].margin is None:
         likely = [f"{one.move}{TIED}({one.probability:.0%})" for one in ranked if one.probability >= 0.005]
         rest = f"   (the other {len(ranked) - len(likely)}: less than 1%)" if len(likely) < len(ranked) else ""

@@ -1,20 +1,20 @@
-"""Sitting: an episode whose seats are held by people and policies, as every front end shows it in its own way."""
+"""An episode as it is played: its course, and the people and policies in its seats."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
 from card_envs.game import Game, Int64s
-from card_envs.opponents.policy import ActionValue, Opponent, Policy, decisions_at
+from card_envs.opponents.policy import ActionValue, Decisions, Opponent, Policy, decisions_at
 from card_envs.play.episode import RANDOM, Episode
 from card_envs.play.narration import Event, events_after, events_of
 
 Wait = Callable[[str, Callable[[], Int64s]], Int64s]
+Player = TypeVar("Player")
 
 
 class Move(NamedTuple):
@@ -46,45 +46,29 @@ class _Before(NamedTuple):
     rng: Mapping[str, Any] | None
 
 
-def seated(others: Sequence[Policy], seat: int) -> list[Policy | None]:
+def seated(others: Sequence[Player], seat: int) -> list[Player | None]:
     """Return the players by seat, given those of all seats but one, clockwise from its left."""
-    players: list[Policy | None] = list(others)
-    left = len(players) - seat
-    return [*players[left:], None, *players[:left]]
+    left = len(others) - seat
+    return [*others[left:], None, *others[:left]]
 
 
-class Sitting:
-    """An episode, the players in its seats, and its course so far.
+class Course:
+    """An episode and the moves played here, which can be taken back.
 
     Attributes:
         episode: being played; taking moves back replaces it.
-        players: by seat; None: somebody who calls `play`.
-        rng: all the policies' randomness, or None if there are none.
-        names: of the seats, for events; without names there are no events.
-        moves: played here.
-        events: what happened here, and before if the caller says so.
+        moves: played here; taking some back replaces the list.
     """
 
-    def __init__(
-        self,
-        episode: Episode,
-        players: Sequence[Policy | None] = (),
-        rng: np.random.Generator | None = None,
-        names: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, episode: Episode) -> None:
         self.episode = episode
         self.game = episode.game
-        self.players = list(players) or [None] * episode.game.rules.NUM_SEATS
-        self.rng = rng
-        self.names = names
         self.moves: list[Move] = []
-        self.events: list[Event] = []
         self._first = len(episode.actions)  # played before
-        self._before: list[_Before] = []  # each move
 
     @classmethod
-    def dealt(cls, game: Game, options: Mapping[str, Any], seed: int, deal: dict[str, Any] | None = None) -> Sitting:
-        """Return a sitting before its first move, without policies.
+    def dealt(cls, game: Game, options: Mapping[str, Any], seed: int, deal: dict[str, Any] | None = None) -> Self:
+        """Deal; return the course before its first move.
 
         Args:
             game: what is played.
@@ -111,6 +95,10 @@ class Sitting:
         """Return what a seat sees."""
         return self.game.view.view(self.episode.table.state, seat)
 
+    def decisions(self) -> Decisions:
+        """Return the decision of the seat to move."""
+        return decisions_at(self.game, self.episode.table.states)
+
     def outcome(self) -> dict[str, Any]:
         """Return `{"over", "reason", "scores"}`."""
         return self.episode.outcome()
@@ -130,15 +118,68 @@ class Sitting:
 
     def play(self, action: int) -> list[float]:
         """Play a legal action (unchecked) for the seat to move; return what it pays each seat."""
-        episode, seat = self.episode, self.episode.table.seat
+        episode = self.episode
+        self.moves.append(Move(episode.table.seat, self.move_text(action), len(episode.dealt) - 1))
+        return episode.play(action)
+
+    def take_turns(self, players: Sequence[Player | None]) -> Iterator[Player]:
+        """Yield the player to move, whose move the caller plays, until it is a person's turn or the end.
+
+        Args:
+            players: by seat; None: a person.
+        """
+        while (seat := self.seat) is not None and (player := players[seat]) is not None:
+            yield player
+
+    def last_own(self, seat: int) -> int | None:
+        """Return how many moves were played here before the last one of a seat; None if it has not moved."""
+        return next((number for number in reversed(range(len(self.moves))) if self.moves[number].seat == seat), None)
+
+    def after(self, num_moves: int) -> Course:
+        """Return another course, in which only the first `num_moves` moves have been played."""
+        course = Course(self.episode.after(self._first + num_moves))
+        course.moves, course._first = self.moves[:num_moves], self._first
+        return course
+
+    def go_back(self, num_moves: int) -> None:
+        """Take back all but the first `num_moves` moves."""
+        earlier = self.after(num_moves)
+        self.episode, self.moves = earlier.episode, earlier.moves
+
+
+class Sitting(Course):
+    """A course with policies in some seats, and with what each seat is told.
+
+    Attributes:
+        players: by seat; None: somebody who calls `play`.
+        rng: all the policies' randomness, or None if there are none.
+        names: of the seats, for events; without names there are no events.
+        events: what happened here, and before if the caller says so.
+    """
+
+    def __init__(
+        self,
+        episode: Episode,
+        players: Sequence[Policy | None] = (),
+        rng: np.random.Generator | None = None,
+        names: Sequence[str] = (),
+    ) -> None:
+        super().__init__(episode)
+        self.players = list(players) or [None] * episode.game.rules.NUM_SEATS
+        self.rng = rng
+        self.names = names
+        self.events: list[Event] = []
+        self._before: list[_Before] = []  # each move
+
+    def play(self, action: int) -> list[float]:
         self._before.append(_Before(len(self.events), None if self.rng is None else self.rng.bit_generator.state))
-        self.moves.append(Move(seat, self.move_text(action), len(episode.dealt) - 1))
-        if self.names:
-            self.events += events_of(episode, action, self.names)
-        deals, scores = len(episode.dealt), self.outcome()["scores"] if self.names else []
-        rewards = episode.play(action)
-        if self.names:
-            self.events += events_after(episode, deals, scores, self.names)
+        if not self.names:
+            return super().play(action)
+        episode = self.episode
+        deals, scores = len(episode.dealt), self.outcome()["scores"]
+        self.events += events_of(episode, action, self.names)
+        rewards = super().play(action)
+        self.events += events_after(episode, deals, scores, self.names)
         return rewards
 
     def advance(self, wait: Wait = lambda who, work: work()) -> Iterator[list[float]]:
@@ -148,12 +189,11 @@ class Sitting:
         the function that chooses it.
 
         Raises:
-            PolicyError, IllegalMove, ValueError: a policy failed; see `Policy.choose`.
+            PolicyError, IllegalMove, ValueError: a policy failed; see `Policy`.
         """
-        while self.seat is not None and (player := self.players[self.seat]) is not None:
+        for player in self.take_turns(self.players):
             assert self.rng is not None
-            decisions = decisions_at(self.game, self.episode.table.states)
-            yield self.play(int(wait(player.name, partial(player.choose, decisions, self.rng))[0]))
+            yield self.play(int(wait(player.name, partial(player.act, self.decisions(), self.rng))[0]))
 
     def prompt(self, seat: int) -> Prompt:
         """Return what a seat is shown now."""
@@ -162,33 +202,19 @@ class Sitting:
         return Prompt(self.events[first:], self.view(seat), self.outcome())
 
     def advice(self, seat: int, opponent: Opponent) -> list[ActionValue]:
-        """Return how an opponent ranks the legal moves of a seat, from what it sees. Raises as `evaluate` does."""
-        return opponent.evaluate(self.view(seat))
+        """Return how an opponent ranks the legal moves of a seat, from what it sees. Raises as `rank_moves` does."""
+        return opponent.rank_moves(self.view(seat))
 
-    def last_own(self, seat: int) -> int | None:
-        """Return how many moves were played here before the last one of a seat; None if it has not moved."""
-        return next((number for number in reversed(range(len(self.moves))) if self.moves[number].seat == seat), None)
+    def go_back(self, num_moves: int) -> None:
+        before = self._before[num_moves]
+        super().go_back(num_moves)
+        del self._before[num_moves:], self.events[before.events :]
+        if self.rng is not None and before.rng is not None:
+            self.rng.bit_generator.state = before.rng
 
     def undo(self, seat: int) -> bool:
         """Take back the last move of a seat and all that followed; return whether there was one."""
         number = self.last_own(seat)
-        if number is None:
-            return False
-        before = self._before[number]
-        self.episode = self.episode.after(self._first + number)
-        del self.moves[number:], self._before[number:], self.events[before.events :]
-        if self.rng is not None and before.rng is not None:
-            self.rng.bit_generator.state = before.rng
-        return True
-
-    def after(self, num_moves: int) -> Sitting:
-        """Return another sitting, of the same players, in which only the first `num_moves` moves have been played."""
-        first = self.episode.actions[: self._first]
-        again = Sitting(self.episode.after(len(first)), self.players, self.rng, self.names)
-        for action in self.episode.actions[self._first : self._first + num_moves]:
-            again.play(action)
-        return again
-
-    def num_common(self, other: Sitting) -> int:
-        """Return how many moves both sittings begin with."""
-        return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(self.moves, other.moves)))
+        if number is not None:
+            self.go_back(number)
+        return number is not None

@@ -83,7 +83,7 @@ class MoveJudge:
             seed: of the worlds in which it is priced.
 
         Raises:
-            ValueError: as `Opponent.evaluate` does, or the move is not legal.
+            ValueError: as `Opponent.rank_moves` does, or the move is not legal.
         """
         rng = np.random.default_rng(check_int(seed, 0, None, "seed"))
         game = self.opponent.game
@@ -101,13 +101,13 @@ class MoveJudge:
         """Compile or load what `cost` needs at any position of the game."""
         _, decisions = decision_of(self.opponent.game, view)
         states = self._redrawn(decisions)
-        one, other = (self._line(states, int(action)) for action in np.flatnonzero(decisions.mask[0])[[0, -1]])
+        lines = np.stack([self._line(states, int(action)) for action in np.flatnonzero(decisions.mask[0])[[0, -1]]])
         self._own_line(decisions, states)
         self._scratch.states[0] = states[0]  # where a move is due in any case
-        self._loop(joins)(states, one, self._scratch)
+        self._loop(joins)(states, lines[0], self._scratch)
         self._turns.search_worlds(decisions, states, self._key(states))
-        tried = self._turns.try_lines(states, np.stack([one, other])[None], self._key(states), 2)
-        self._loop(write_cost)(states, tried.stats, int(one[0]), int(other[0]), np.zeros(2))
+        tried = self._turns.try_lines(states, lines[None], self._key(states), 2)
+        self._loop(write_cost)(states, tried.stats, int(lines[0, 0]), int(lines[1, 0]), np.zeros(2))
 
     def costs(
         self, decisions: Decisions, played: Int64s, rng: np.random.Generator
@@ -129,11 +129,9 @@ class MoveJudge:
         keys = rng.integers(0, 1 << 64, len(decisions), np.uint64)
         best, costs, errors = np.zeros(len(decisions), np.int64), *np.zeros((2, len(decisions)))
         for i, action in enumerate(played.tolist()):
-            one = decisions.at(np.array([i]))
-            best[i], costs[i], errors[i] = self.opponent.policy.ask(
-                one,
-                lambda: self._cost(one, action, keys[i : i + 1]),  # noqa: B023
-            )
+            decision = decisions.at(np.array([i]))
+            with decision.blaming(f"policy {self.opponent.name}"):
+                best[i], costs[i], errors[i] = self._cost(decision, action, keys[i : i + 1])
         return best, costs, errors
 
     def _cost(self, decisions: Decisions, played: int, keys: UInt64s) -> tuple[int, float, float]:
@@ -147,9 +145,9 @@ class MoveJudge:
             return best, 0.0, 0.0
         lines = np.stack([line, self._line(states, played)])[None]
         tried = self._turns.try_lines(states, lines, keys, self._num_worlds(states, lines, keys))
-        found = np.zeros(2)
-        self._loop(write_cost)(states, tried.stats, best, played, found)
-        return best, float(found[0]), float(found[1])
+        cost = np.zeros(2)
+        self._loop(write_cost)(states, tried.stats, best, played, cost)
+        return best, float(cost[0]), float(cost[1])
 
     def _num_worlds(self, states: NDArray[Any], lines: NDArray[np.int16], keys: UInt64s) -> int:
         """Return in how many worlds lines are priced: as many as there is time for, from a few that are thrown away."""
@@ -182,7 +180,7 @@ class MoveJudge:
                 return macro
             action = int(macro[0])
         else:
-            action = int(policy.choose(decisions, np.random.default_rng(key))[0])
+            action = int(policy.act(decisions, np.random.default_rng(key))[0])
         return self._line(states, action)
 
     def _line(self, states: NDArray[Any], action: int) -> Macro:

@@ -145,7 +145,7 @@ class RefereedEpisode:
     """One episode at a table and with the referee, as long as they agree."""
 
     def __init__(self, game: Game, player: str, number: int, rigged: bool = True) -> None:
-        """Prepare the episode of that number, which determines options, style of a random player, and seed.
+        """Set up an episode, whose number determines options, style of a random player, and seed.
 
         With `rigged`, some packs come from `facts.rig`; else all from the table.
         """

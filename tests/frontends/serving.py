@@ -14,17 +14,17 @@ import pytest
 from card_envs.frontends.serve._command import http_server
 from card_envs.frontends.serve._messages import EventsRequest, as_json
 from card_envs.frontends.serve._operations import CALLS
-from card_envs.frontends.serve._seats import Seats
+from card_envs.frontends.serve._table_service import TableService
 
 
-async def ask(seats: Seats, call: str, **body: Any) -> dict[str, Any]:
+async def ask(seats: TableService, call: str, **body: Any) -> dict[str, Any]:
     """What an operation of this name replies. Raises Problem."""
     operation = CALLS[call]
     return as_json(await operation.handler(seats, operation.request(**body)))
 
 
 async def events(
-    seats: Seats, token: str, last: int | None = None, watching: bool = False
+    seats: TableService, token: str, last: int | None = None, watching: bool = False
 ) -> AsyncGenerator[dict[str, Any] | None, None] | None:
     """What a stream of events brings, None for a sign of life; or None, if all was seen."""
     asked = EventsRequest(token=token, last=last)
@@ -48,7 +48,7 @@ def bytes_waiting(pipe: Any) -> int:
 
 
 @contextmanager
-def serving(seats: Seats, hosts: Sequence[str] = ("*",)) -> Iterator[int]:
+def serving(seats: TableService, hosts: Sequence[str] = ("*",)) -> Iterator[int]:
     """Serve at this port, as the command does."""
     server = http_server(seats, hosts)
     with socket.create_server(("127.0.0.1", 0)) as listener:

@@ -435,9 +435,9 @@ def test_scores_that_are_no_numbers_are_errors_that_name_the_opponent(value: flo
     for sampled in (False, True):
         opponent = Opponent("broken", HIGH_CARD, NetworkPolicy(HIGH_CARD, weights, sampled))
         with pytest.raises(ValueError, match="policy broken: ValueError: NetworkPolicy: expected finite scores"):
-            opponent.policy.choose(decisions, np.random.default_rng(0))
+            opponent.policy.act(decisions, np.random.default_rng(0))
         with pytest.raises(ValueError, match="policy broken: ValueError: NetworkPolicy: expected finite scores"):
-            opponent.policy.shares(decisions)
+            opponent.policy.probabilities(decisions)
 
 
 def test_samples_are_drawn_with_their_probabilities() -> None:
@@ -688,7 +688,7 @@ def test_where_nothing_is_tried_nothing_is_estimated(game: Game, tmp_path: Path)
 
     state = positions(game)[decisions_at(game, positions(game)).mask.sum(axis=1, dtype=int).argmax()]
     view = game.view.view(state, int(state["seat"]))
-    found = Opponent("untried", game, Untried()).evaluate(view)
+    found = Opponent("untried", game, Untried()).rank_moves(view)
     assert [one.probability for one in found] == [1.0] + [0.0] * (len(found) - 1)
     assert {one.move for one in found} == set(view["legal"]) and all(one.margin is None for one in found)
     assert Opponent("untried", game, Untried()).advise(view)[0] == (found[0].move, 1.0)

@@ -49,11 +49,11 @@ class Algorithm(Protocol):
         ...
 
     def memory(self) -> Memory:
-        """Return what all processes have in common and resume from."""
+        """Return the state that all processes share and resume from."""
         ...
 
     def rank_memory(self) -> Memory:
-        """Return what only this process resumes from; default: nothing."""
+        """Return the state that only this process resumes from; default: nothing."""
         return {}, {}
 
     def restore(self, memory: Memory, rank_memory: Memory | None) -> None:

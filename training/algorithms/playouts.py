@@ -74,7 +74,7 @@ class LearnerPlayouts:
     """Finishes deals with a network in all seats, whose moves are drawn: a `Finisher`."""
 
     def __init__(self, game: Game, backend: Backend, actor: ActorNetwork) -> None:
-        """Prepare to play; `actor` plays as it is whenever deals are finished."""
+        """Take the network; it plays with its current weights whenever deals are finished."""
         self.game = game
         self.backend = backend
         self.actor = actor

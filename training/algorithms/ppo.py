@@ -180,7 +180,7 @@ class PPO(SelfPlay):
         return mean, (squares / number - mean**2).clamp_min(0).sqrt() + 1e-8
 
     def _calibration(self, batch: TrainingBatch) -> dict[str, float]:
-        """Return how the critic's values agree with what followed (returns by GAE's lambda), in points.
+        """Compare the critic's values with the returns (by GAE's lambda); return figures in points.
 
         Of fewer than two decisions there are no figures.
         """

@@ -184,8 +184,8 @@ class SelfPlay(Algorithm):
         self, loss_of: Callable[[torch.Tensor], torch.Tensor], minibatches: torch.Tensor, kind: Hashable,
         arrays: Mapping[str, torch.Tensor],
     ) -> None:  # fmt: skip
-        """Do what `descend` does, with tensors that stay where they are: the minibatch's number is one of them."""
-        number, order, losses = self._replayed
+        """Take the steps of `descend` as a graph; all tensors stay in place, the minibatch's number included."""
+        number, order, losses = self._replay_memory
         number.zero_()
         order[: len(minibatches)] = minibatches
 
@@ -200,7 +200,7 @@ class SelfPlay(Algorithm):
         check_losses(losses[: len(minibatches)], minibatches, arrays)
 
     @cached_property
-    def _replayed(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def _replay_memory(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """[1] the number of a minibatch, [K, M] the rows of all, and [K] their losses."""
         config = self.config
         most = config.update_epochs * config.num_envs * config.num_steps // config.minibatch_size
@@ -209,7 +209,7 @@ class SelfPlay(Algorithm):
 
     @cached_property
     def tally(self) -> Tally:
-        """The figures of the update."""
+        """Means of the figures of an update."""
         return Tally(self.action_fields, self.device)
 
     def _no_loss(self) -> torch.Tensor:
@@ -394,7 +394,7 @@ class Tally:
         self._by_field = torch.zeros((2, len(fields)), dtype=torch.float64, device=device)
 
     def clear(self) -> None:
-        """Begin again, in the same memory."""
+        """Reset all figures, in place."""
         for sums in (self._by_field, *self._sums.values()):
             sums.zero_()
 

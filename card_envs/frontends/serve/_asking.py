@@ -15,7 +15,7 @@ from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
 from card_envs.opponents.networks.policies import AfterstatePolicy, NetworkPolicy
 from card_envs.opponents.policy import Opponent, decisions_at
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
-from card_envs.play.sitting import Sitting
+from card_envs.play.sitting import Course
 from card_envs.system.files import finite
 
 QUICK = (
@@ -99,28 +99,27 @@ def is_quick(opponent: Opponent) -> bool:
     return isinstance(opponent.policy, QUICK)
 
 
-def choose(opponent: Opponent, sitting: Sitting, key: int) -> Callable[[], int]:
+def choose(opponent: Opponent, course: Course, key: int) -> Callable[[], int]:
     """Return a function, for any thread, that returns the opponent's action.
 
     It decides in a world drawn from what its seat knows: never in the true one.
 
     Args:
         opponent: to move, with its time limit set.
-        sitting: its current position is captured now, not when the function is called.
+        course: its current position is captured now, not when the function is called.
         key: seed of the opponent's random draws.
     """
-    rng = np.random.default_rng([key, len(sitting.moves)])
-    world = decisions_at(sitting.game, sitting.episode.table.states).worlds(rng, 1)[:, 0]
-    decisions = decisions_at(sitting.game, world)
+    rng = np.random.default_rng([key, len(course.moves)])
+    decisions = decisions_at(course.game, course.decisions().worlds(rng, 1)[:, 0])
     seed = int(rng.integers(1 << 63))
 
-    return lambda: int(opponent.policy.choose(decisions, np.random.default_rng(seed))[0])
+    return lambda: int(opponent.policy.act(decisions, np.random.default_rng(seed))[0])
 
 
 def advice(opponent: Opponent, view: dict[str, Any], seed: int, seconds: float) -> list[OneMove]:
     """Return an opponent's evaluation of the legal moves; a search that would exceed the time uses fewer worlds.
 
-    Raises ValueError as `Opponent.evaluate` does.
+    Raises ValueError as `Opponent.rank_moves` does.
     """
-    advices = opponent.within(seconds).evaluate(view, seed)
-    return [OneMove(**finite(one._asdict())) for one in advices]
+    ranked = opponent.within(seconds).rank_moves(view, seed)
+    return [OneMove(**finite(move._asdict())) for move in ranked]

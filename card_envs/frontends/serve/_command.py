@@ -15,10 +15,10 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, BinaryIO
 
-from card_envs.frontends.serve._advisers import Advisers
+from card_envs.frontends.serve._advice_service import AdviceService
 from card_envs.frontends.serve._asking import ServedOpponents
 from card_envs.frontends.serve._limits import Limits
-from card_envs.frontends.serve._seats import Seats
+from card_envs.frontends.serve._table_service import TableService
 from card_envs.frontends.serve._tables import Tables
 from card_envs.games import GAMES, get_game
 
@@ -33,9 +33,9 @@ SECONDS_TO_END = 5
 SECONDS_TO_KEEP = 75  # keep-alive of an idle connection
 
 
-def make_seats(
+def make_service(
     folder: Path, games: Sequence[str], opponents: Sequence[str], limits: Limits, allow_deals: bool = False
-) -> Seats:
+) -> TableService:
     """Return the request handler, with everything loaded.
 
     Args:
@@ -48,11 +48,11 @@ def make_seats(
     Raises:
         ValueError: an invalid argument.
     """
-    return Seats(Advisers(registered(games, opponents), limits), Tables(folder, limits), allow_deals)
+    return TableService(AdviceService(registered(games, opponents), limits), Tables(folder, limits), allow_deals)
 
 
 def registered(games: Sequence[str], opponents: Sequence[str]) -> ServedOpponents:
-    """Return the games and opponents that clients may name; see `make_seats`."""
+    """Return the games and opponents that clients may name; see `make_service`."""
     added = {}
     for opponent in opponents:
         name, equals, what = opponent.partition("=")
@@ -115,7 +115,9 @@ def permit_open_files() -> None:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES if hard < 0 else min(OPEN_FILES, hard), hard))
 
 
-def http_server(seats: Seats, names: Sequence[str], origins: Sequence[str] = (), root_path: str = "") -> uvicorn.Server:
+def http_server(
+    service: TableService, names: Sequence[str], origins: Sequence[str] = (), root_path: str = ""
+) -> uvicorn.Server:
     """Return a server to run; the arguments are those of `serve_http`."""
     import uvicorn
 
@@ -123,12 +125,12 @@ def http_server(seats: Seats, names: Sequence[str], origins: Sequence[str] = (),
 
     class Server(uvicorn.Server):
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            seats.end()  # streams and requests that wait, which uvicorn would wait for
+            service.end()  # streams and requests that wait, which uvicorn would wait for
             await super().shutdown(sockets)
 
     return Server(
         uvicorn.Config(
-            make_app(seats, origins, names, root_path),
+            make_app(service, origins, names, root_path),
             http="h11",  # bounds the head of a request
             ws="none",
             log_level="warning",
@@ -141,7 +143,7 @@ def http_server(seats: Seats, names: Sequence[str], origins: Sequence[str] = (),
 
 
 def serve_http(
-    seats: Seats,
+    service: TableService,
     listeners: list[socket.socket],
     names: Sequence[str],
     origins: Sequence[str],
@@ -151,7 +153,7 @@ def serve_http(
     """Serve until the process is told to end.
 
     Args:
-        seats: handles the requests.
+        service: handles the requests.
         listeners: from `listen`.
         names: of the host, from `names_of`.
         origins: other web origins that may send requests.
@@ -160,19 +162,19 @@ def serve_http(
     """
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
     permit_open_files()
-    server = http_server(seats, names, origins, root_path)
+    server = http_server(service, names, origins, root_path)
     host, port, *_ = listeners[0].getsockname()
     failures: list[Exception] = []
 
     def load() -> None:
         try:
-            load_all(seats, tell)
+            load_all(service, tell)
             tell(f"serving on http://{f'[{host}]' if ':' in host else host}:{port} (OpenAPI: /docs)")
         except Exception as error:
             failures.append(error)
             server.should_exit = True
 
-    seats.advisers.opponents.loading += seats.advisers.opponents.games
+    service.advice.opponents.loading += service.advice.opponents.games
     Thread(target=load, daemon=True).start()
     try:
         server.run(listeners)
@@ -183,11 +185,11 @@ def serve_http(
         raise failures[0]
 
 
-def load_all(seats: Seats, tell: Callable[[str], None]) -> None:
+def load_all(service: TableService, tell: Callable[[str], None]) -> None:
     """Compile or load all games, while requests for those that are missing get 503 and the reason."""
     tell("loading; the first start on a machine compiles the games, which takes minutes")
-    tell(f"tables: {seats.tables.folder} ({len(seats.tables)} there)")
-    seats.advisers.warm_up(tell)
+    tell(f"tables: {service.tables.folder} ({len(service.tables)} there)")
+    service.advice.warm_up(tell)
     gc.collect()
     gc.freeze()  # excludes loaded objects from garbage collection, which would otherwise pause all requests
 
@@ -209,8 +211,8 @@ def serve_parent(
     from card_envs.frontends.serve._stdio import serve_stdio
 
     with tempfile.TemporaryDirectory(prefix="card_envs-") as temporary:
-        seats = make_seats(folder or Path(temporary), games, opponents, limits, allow_deals)
-        asyncio.run(serve_stdio(seats, source, target))
+        service = make_service(folder or Path(temporary), games, opponents, limits, allow_deals)
+        asyncio.run(serve_stdio(service, source, target))
 
 
 def serve_model(

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from card_envs.frontends.serve import _messages as messages
-from card_envs.frontends.serve._advisers import Advisers
+from card_envs.frontends.serve._advice_service import AdviceService
 from card_envs.frontends.serve._messages import Request
-from card_envs.frontends.serve._seats import Seats
+from card_envs.frontends.serve._table_service import TableService
 from card_envs.record import GameRecord
 
 
@@ -50,89 +50,90 @@ class Operation:
         return [] if is_sent else [name for name in self.request.model_fields if name not in in_path]
 
 
-def _by_advisers(handler: Callable[[Advisers, Any], Any]) -> Callable[[Seats, Any], Any]:
+def _by_advice_service(handler: Callable[[AdviceService, Any], Any]) -> Callable[[TableService, Any], Any]:
     """Return a handler that needs no table."""
-    return lambda seats, asked: handler(seats.advisers, asked)
+    return lambda service, asked: handler(service.advice, asked)
 
 
 OPERATIONS = (
     Operation(
         "games", "GET", "/v1/games", messages.GamesRequest, messages.Games,
-        _by_advisers(Advisers.games),
+        _by_advice_service(AdviceService.games),
         "games: name, title, seats, sides, options, words for people, opponents",
     ),
     Operation(
         "schema", "GET", "/v1/games/{game}/schema", messages.GameRequest, dict[str, Any],
-        _by_advisers(Advisers.schema),
+        _by_advice_service(AdviceService.schema),
         "JSON schema of a view",
     ),
     Operation(
         "rules", "GET", "/v1/games/{game}/rules", messages.GameRequest, messages.RulesInWords,
-        _by_advisers(Advisers.rules),
+        _by_advice_service(AdviceService.rules),
         'the rules: `{"rules": "…"}`, Markdown',
     ),
     Operation(
         "opponents", "GET", "/v1/opponents", messages.OpponentsRequest, messages.Opponents,
-        _by_advisers(Advisers.opponent_list),
+        _by_advice_service(AdviceService.opponent_list),
         "opponents with measured strength and time per move",
     ),
     Operation(
         "advise", "POST", "/v1/advise", messages.AdviseRequest, messages.Advice,
-        _by_advisers(Advisers.advise),
+        _by_advice_service(AdviceService.advise),
         "an opponent's evaluation of every legal move of a view",
     ),
     Operation(
         "judge", "POST", "/v1/judge", messages.JudgeRequest, messages.Judgement,
-        _by_advisers(Advisers.judge),
+        _by_advice_service(AdviceService.judge),
         "what a move cost, in the opinion of an opponent that searches",
     ),
     Operation(
         "replay", "POST", "/v1/replay", messages.ReplayRequest, messages.Position,
-        _by_advisers(Advisers.replay),
+        _by_advice_service(AdviceService.replay),
         "what a seat saw at some point of a game record",
     ),
     Operation(
-        "table", "POST", "/v1/tables", messages.TableRequest, messages.NewTable, Seats.create,
+        "table", "POST", "/v1/tables", messages.TableRequest, messages.NewTable, TableService.create,
         "a new table; returns a secret link for each person's seat",
         status=201,
     ),
     Operation(
-        "position", "GET", "/v1/seats/{token}", messages.PositionRequest, messages.Position, Seats.position,
+        "position", "GET", "/v1/seats/{token}", messages.PositionRequest, messages.Position, TableService.position,
         "what the seat sees now",
     ),
     Operation(
-        "move", "POST", "/v1/seats/{token}/moves", messages.MoveRequest, messages.Position, Seats.move,
+        "move", "POST", "/v1/seats/{token}/moves", messages.MoveRequest, messages.Position, TableService.move,
         "play a move",
     ),
     Operation(
-        "undo", "POST", "/v1/seats/{token}/undo", messages.UndoRequest, messages.Position, Seats.undo,
+        "undo", "POST", "/v1/seats/{token}/undo", messages.UndoRequest, messages.Position, TableService.undo,
         "take back your last move, if that is fair to everyone",
     ),
     Operation(
-        "events", "GET", "/v1/seats/{token}/events", messages.EventsRequest, messages.Position, Seats.events,
+        "events", "GET", "/v1/seats/{token}/events", messages.EventsRequest, messages.Position, TableService.events,
         "server-sent events: the position after every change",
         streams=True,
     ),
     Operation(
-        "record", "GET", "/v1/seats/{token}/record", messages.TokenRequest, GameRecord, Seats.record,
+        "record", "GET", "/v1/seats/{token}/record", messages.TokenRequest, GameRecord, TableService.record,
         "the game record, once the game is over",
     ),
     Operation(
-        "leave", "DELETE", "/v1/seats/{token}", messages.TokenRequest, messages.Left, Seats.leave,
+        "leave", "DELETE", "/v1/seats/{token}", messages.TokenRequest, messages.Left, TableService.leave,
         "leave the table, which ends it; only if no other person plays there",
     ),
     Operation(
-        "watch", "GET", "/v1/watch/{token}", messages.WatchRequest, messages.Watched, Seats.watch,
+        "watch", "GET", "/v1/watch/{token}", messages.WatchRequest, messages.Watched, TableService.watch,
         "what watchers may see now",
     ),
     Operation(
         "watched_events", "GET", "/v1/watch/{token}/events", messages.EventsRequest, messages.Watched,
-        Seats.watched_events,
+        TableService.watched_events,
         "server-sent events: the same after every change",
         streams=True,
     ),
     Operation(
-        "watched_record", "GET", "/v1/watch/{token}/record", messages.TokenRequest, GameRecord, Seats.watched_record,
+        "watched_record", "GET", "/v1/watch/{token}/record", messages.TokenRequest, GameRecord,
+        TableService.watched_record,
         "the game record, once the game is over",
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Replies about a sitting: the position of a seat, the watchers' view, and positions as text."""
+"""Replies about a course: the position of a seat, the watchers' view, and positions as text."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from card_envs.frontends.serve._messages import Outcome, Played, Position, Watched
 from card_envs.game import Game
 from card_envs.play.narration import Event, position_text, seat_names
-from card_envs.play.sitting import Move, Sitting
+from card_envs.play.sitting import Course, Move
 
 
 def position(
-    sitting: Sitting,
+    course: Course,
     seat: int,
     players: list[str | None],
     since: int | None = None,
@@ -19,18 +19,18 @@ def position(
     problem: str | None = None,
 ) -> Position:
     """Return what a seat may see of a game, with the moves from number `since` on."""
-    number, view = len(sitting.moves), sitting.view(seat)
+    number, view = len(course.moves), course.view(seat)
     return Position(
-        game=sitting.game.name,
+        game=course.game.name,
         seat=seat,
         players=players,
         turn=number,
-        moves=_played(sitting.moves[number if since is None else since :]),
-        your_turn=sitting.seat == seat,
+        moves=_played(course.moves[number if since is None else since :]),
+        your_turn=course.seat == seat,
         view=view,
-        question=sitting.game.question(view),
-        move_notes=sitting.game.move_notes(view),
-        outcome=Outcome(**sitting.outcome()),
+        question=course.game.question(view),
+        move_notes=course.game.move_notes(view),
+        outcome=Outcome(**course.outcome()),
         can_undo=can_undo,
         problem=problem,
     )
@@ -48,22 +48,22 @@ def in_words(game: Game, found: Position) -> str:
 
 
 def watched(
-    sitting: Sitting,
+    course: Course,
     players: list[str | None],
     public: bool,
     since: int | None = None,
     problem: str | None = None,
 ) -> Watched:
     """Return what watchers may see: everything after the end; before it, what all seats are told, if `public`."""
-    number, over = len(sitting.moves), sitting.over
+    number, over = len(course.moves), course.over
     shown = public or over
-    moves = sitting.moves[number if since is None else since :] if shown else []
+    moves = course.moves[number if since is None else since :] if shown else []
     return Watched(
-        game=sitting.game.name,
+        game=course.game.name,
         players=players,
         turn=number if shown else None,
         moves=_played(moves),
-        outcome=Outcome(**sitting.outcome()) if shown else None,
-        views=[sitting.view(seat) for seat in range(sitting.game.rules.NUM_SEATS)] if over else None,
+        outcome=Outcome(**course.outcome()) if shown else None,
+        views=[course.view(seat) for seat in range(course.game.rules.NUM_SEATS)] if over else None,
         problem=problem if shown else None,
     )

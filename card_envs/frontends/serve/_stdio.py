@@ -14,10 +14,10 @@ from typing import Any, BinaryIO, Literal, TextIO, TypeVar
 
 from pydantic import Field, ValidationError
 
-from card_envs.frontends.serve._advisers import log
+from card_envs.frontends.serve._advice_service import log
 from card_envs.frontends.serve._messages import Problem, Request, as_json, malformed, with_ints
 from card_envs.frontends.serve._operations import CALLS
-from card_envs.frontends.serve._seats import Seats
+from card_envs.frontends.serve._table_service import TableService
 from card_envs.system.files import reason
 
 Answer = TypeVar("Answer")
@@ -31,12 +31,12 @@ class Line(Request):
     body: dict[str, Any] = Field(default_factory=dict)
 
 
-async def answer(seats: Seats, line: bytes) -> dict[str, Any]:
+async def answer(service: TableService, line: bytes) -> dict[str, Any]:
     """Return the answer to a line, valid or not."""
     identity: Any = None
     try:
-        if len(line.rstrip(b"\r\n")) > seats.limits.body:
-            raise Problem("too_large", f"expected a line of at most {seats.limits.body:,} bytes")
+        if len(line.rstrip(b"\r\n")) > service.limits.body:
+            raise Problem("too_large", f"expected a line of at most {service.limits.body:,} bytes")
         try:
             given = json.loads(line)
             identity = _echo(given.get("id")) if isinstance(given, dict) else None
@@ -44,7 +44,7 @@ async def answer(seats: Seats, line: bytes) -> dict[str, Any]:
             if asked.call not in CALLS:
                 raise Problem("unknown", f"call: no {asked.call!r:.80}; there are: {', '.join(CALLS)}", "call")
             operation = CALLS[asked.call]
-            reply = await operation.handler(seats, operation.request.model_validate(asked.body))
+            reply = await operation.handler(service, operation.request.model_validate(asked.body))
             return {"id": identity, "reply": as_json(reply)}
         except ValidationError as error:
             raise malformed(error) from None
@@ -74,7 +74,7 @@ def _encoded(reply: dict[str, Any]) -> bytes:
     return json.dumps({"id": None, **failure}).encode() + b"\n"
 
 
-async def serve_stdio(seats: Seats, source: BinaryIO, target: BinaryIO) -> None:
+async def serve_stdio(service: TableService, source: BinaryIO, target: BinaryIO) -> None:
     """Answer each line with one, until the input ends or the output is closed."""
     room = asyncio.Semaphore(AT_ONCE)
     writing = asyncio.Lock()
@@ -83,7 +83,7 @@ async def serve_stdio(seats: Seats, source: BinaryIO, target: BinaryIO) -> None:
     running: set[asyncio.Task[None]] = set()
 
     async def work(line: bytes) -> None:
-        data = _encoded(await answer(seats, line))
+        data = _encoded(await answer(service, line))
         try:
             async with writing:
                 await in_daemon(lambda: write(data))  # the parent may not be reading
@@ -98,8 +98,8 @@ async def serve_stdio(seats: Seats, source: BinaryIO, target: BinaryIO) -> None:
         target.flush()
 
     def read() -> bytes:
-        line = source.readline(seats.limits.body + 2)
-        while len(line) > seats.limits.body + 1 and not line.endswith(b"\n"):  # too long: the rest is dropped
+        line = source.readline(service.limits.body + 2)
+        while len(line) > service.limits.body + 1 and not line.endswith(b"\n"):  # too long: the rest is dropped
             rest = source.readline(1 << 16)
             if not rest or rest.endswith(b"\n"):
                 break
@@ -115,12 +115,12 @@ async def serve_stdio(seats: Seats, source: BinaryIO, target: BinaryIO) -> None:
             task = asyncio.create_task(work(line.result()))
             running.add(task)
             task.add_done_callback(running.discard)
-        seats.end_waiting()
+        service.end_waiting()
         answers = asyncio.gather(*running)  # to all pending requests, as long as somebody reads them
         await asyncio.wait([answers, gone], return_when=asyncio.FIRST_COMPLETED)
         answers.cancel()
     finally:
-        seats.stop()
+        service.stop()
 
 
 def in_daemon(work: Callable[[], Answer]) -> asyncio.Future[Answer]:

@@ -28,7 +28,7 @@ from card_envs.frontends.serve._limits import Limits
 from card_envs.frontends.serve._messages import Problem
 from card_envs.games import get_game
 from card_envs.opponents.policy import Opponent
-from card_envs.play.sitting import Sitting
+from card_envs.play.sitting import Course
 from card_envs.system.files import AS_BYTES, MAX_JSON, check_output_folder, locked, read_file
 
 log = logging.getLogger("card_envs.serve")
@@ -74,7 +74,7 @@ class SeatedTable:
     def __init__(self, name: str, header: Header) -> None:
         self.name = name
         self.header = header
-        self.sitting = Sitting.dealt(get_game(header.game), header.options, header.seed, header.deal)
+        self.course = Course.dealt(get_game(header.game), header.options, header.seed, header.deal)
         self.problem: str | None = None
         self.gone = False
         self.streams = 0  # of persons at the table
@@ -87,7 +87,7 @@ class SeatedTable:
     @property
     def player(self) -> str | None:
         """The opponent to move; None if a person is, or the game is over."""
-        seat = self.sitting.seat
+        seat = self.course.seat
         return None if seat is None else self.header.players[seat]
 
     @property
@@ -102,9 +102,9 @@ class SeatedTable:
 
     def last_own(self, seat: int) -> int | None:
         """Return the number of moves to go back to so that a seat may move differently; None if it can't."""
-        if not self.header.undo or self.persons != [seat] or self.sitting.over:
+        if not self.header.undo or self.persons != [seat] or self.course.over:
             return None
-        return self.sitting.last_own(seat)
+        return self.course.last_own(seat)
 
 
 class Tables:
@@ -212,14 +212,14 @@ class Tables:
 
     def play(self, table: SeatedTable, action: int) -> None:
         """Play a legal action and save it. Raises Problem, without side effects, if it can't be saved."""
-        self._append(table.name, table.sitting.move_text(action))
-        table.sitting.play(action)
+        self._append(table.name, table.course.move_text(action))
+        table.course.play(action)
         table.notify()
 
-    def undo(self, table: SeatedTable, before: Sitting) -> None:
-        """Go back to an earlier position of a table. Raises Problem, without side effects, if it can't be saved."""
-        self._append(table.name, {"undo": len(before.moves)})
-        table.sitting = before
+    def undo(self, table: SeatedTable, num_moves: int) -> None:
+        """Take back all but the first moves. Raises Problem, without side effects, if it can't be saved."""
+        self._append(table.name, {"undo": num_moves})
+        table.course.go_back(num_moves)
         table.notify()
 
     def remove(self, table: SeatedTable) -> None:
@@ -370,7 +370,7 @@ def _read_table(path: Path) -> SeatedTable | None:
             else:
                 moves.append(line)
         for move in moves:
-            table.sitting.play(table.sitting.action(move))
+            table.course.play(table.course.action(move))
         if whole < len(data):
             os.truncate(path, whole)
     except FileNotFoundError:

@@ -28,12 +28,12 @@ from starlette.types import Receive, Scope, Send
 
 from card_envs.draw import draw
 from card_envs.frontends.serve import _messages as messages
-from card_envs.frontends.serve._advisers import Advisers
+from card_envs.frontends.serve._advice_service import AdviceService
 from card_envs.frontends.serve._guard import BodyLimit, RequestGuard
 from card_envs.frontends.serve._messages import RETRY_AFTER, EventsRequest, Picture, Position, Problem, Request, as_json
 from card_envs.frontends.serve._operations import OPERATIONS, Operation
 from card_envs.frontends.serve._positions import in_words
-from card_envs.frontends.serve._seats import Events, Seats
+from card_envs.frontends.serve._table_service import Events, TableService
 
 PAGE = Path(__file__).parent / "page"
 SHOWING: dict[str, tuple[Any, Any]] = {  # ways to show a position, with their defaults
@@ -42,11 +42,13 @@ SHOWING: dict[str, tuple[Any, Any]] = {  # ways to show a position, with their d
 }
 
 
-def make_app(seats: Seats, origins: Sequence[str] = (), hosts: Sequence[str] = ("*",), root_path: str = "") -> FastAPI:
+def make_app(
+    service: TableService, origins: Sequence[str] = (), hosts: Sequence[str] = ("*",), root_path: str = ""
+) -> FastAPI:
     """Return the application.
 
     Args:
-        seats: handles the requests.
+        service: handles the requests.
         origins: other web origins that may send requests.
         hosts: host names of the server; others are refused, because a foreign page could reach a local server by a name
             of its own (DNS rebinding).
@@ -56,10 +58,10 @@ def make_app(seats: Seats, origins: Sequence[str] = (), hosts: Sequence[str] = (
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
-        tending = asyncio.create_task(seats.tend())
+        tending = asyncio.create_task(service.tend())
         yield
         tending.cancel()
-        seats.stop()
+        service.stop()
 
     failures: dict[int | str, dict[str, Any]] = {
         status: {"model": messages.Failure} for status in sorted({*messages.STATUS.values(), 400, 405})
@@ -72,8 +74,8 @@ def make_app(seats: Seats, origins: Sequence[str] = (), hosts: Sequence[str] = (
         lifespan=life,
         responses=failures,
     )
-    app.state.root_path = seats.root_path = root_path
-    app.add_middleware(BodyLimit, most=seats.limits.body)
+    app.state.root_path = service.root_path = root_path
+    app.add_middleware(BodyLimit, most=service.limits.body)
     app.add_middleware(GZipMiddleware, minimum_size=4096)  # drawings compress to a tenth
     if origins:
         app.add_middleware(CORSMiddleware, allow_origins=list(origins), allow_methods=["*"], allow_headers=["*"])
@@ -82,14 +84,14 @@ def make_app(seats: Seats, origins: Sequence[str] = (), hosts: Sequence[str] = (
     app.add_exception_handler(RequestValidationError, _tell_malformed)
     app.add_exception_handler(HTTPException, _tell_http)
     for operation in OPERATIONS:
-        _add(app, operation, seats)
+        _add(app, operation, service)
     app.mount("/v1", _nowhere)
     if PAGE.is_dir():
         app.mount("/", StaticFiles(directory=PAGE, html=True))
     return app
 
 
-def _add(app: FastAPI, operation: Operation, seats: Seats) -> None:
+def _add(app: FastAPI, operation: Operation, service: TableService) -> None:
     """Add the route of an operation."""
     extra: dict[str, Any] = {"response_model": operation.reply}
     if operation.streams:
@@ -101,7 +103,7 @@ def _add(app: FastAPI, operation: Operation, seats: Seats) -> None:
         extra["responses"] = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
     app.add_api_route(
         operation.path,
-        _streaming(operation, seats) if operation.streams else _replying(operation, seats),
+        _streaming(operation, service) if operation.streams else _replying(operation, service),
         methods=[operation.method],
         name=operation.name,
         description=operation.sentence,
@@ -123,15 +125,15 @@ def _query_check(operation: Operation) -> Callable[[HttpRequest], None]:
     return check
 
 
-def _replying(operation: Operation, seats: Seats) -> Callable[..., Awaitable[Response]]:
+def _replying(operation: Operation, service: TableService) -> Callable[..., Awaitable[Response]]:
     """Return the function that answers a request, with the parameters that FastAPI reads and documents."""
 
     async def answer(body: BaseModel | None = None, **given: Any) -> Response:
         how = {name: given.pop(name) for name in SHOWING} if operation.reply is Position else {}
         asked = operation.request.model_construct(**given, **dict(body or ()))
-        reply = await operation.handler(seats, asked)
+        reply = await operation.handler(service, asked)
         if isinstance(reply, Position):
-            return await _shown(seats.advisers, reply, **how)
+            return await _shown(service.advice, reply, **how)
         return JSONResponse(as_json(reply), operation.status)
 
     keyword = partial(Parameter, kind=Parameter.KEYWORD_ONLY)
@@ -156,11 +158,11 @@ def _replying(operation: Operation, seats: Seats) -> Callable[..., Awaitable[Res
     return answer
 
 
-def _streaming(operation: Operation, seats: Seats) -> Callable[..., Awaitable[Response]]:
+def _streaming(operation: Operation, service: TableService) -> Callable[..., Awaitable[Response]]:
     """Return the function that answers a request with events, or 204 if there are none."""
 
     async def answer(token: str, last_event_id: Annotated[str | None, Header()] = None) -> Response:
-        stream = await operation.handler(seats, EventsRequest(token=token, last=_turn_in(last_event_id)))
+        stream = await operation.handler(service, EventsRequest(token=token, last=_turn_in(last_event_id)))
         if stream is None:
             return Response(status_code=204)
         unbuffered = {"X-Accel-Buffering": "no"}  # by nginx and others in front
@@ -174,13 +176,13 @@ def _turn_in(last_event_id: str | None) -> int | None:
     return int(last_event_id) if last_event_id and re.fullmatch("[0-9]{1,18}", last_event_id) else None
 
 
-async def _shown(advisers: Advisers, found: Position, picture: str | None, text: bool) -> Response:
+async def _shown(advice: AdviceService, found: Position, picture: str | None, text: bool) -> Response:
     """Return a position, with its drawing if requested, or in words alone."""
-    game = advisers.opponents.game(found.game)
+    game = advice.opponents.game(found.game)
     if text:
         return PlainTextResponse(in_words(game, found))
     if picture is not None:
-        found.picture = await advisers.quick.run(lambda: draw(game, found.view, picture == "tall"))
+        found.picture = await advice.quick.run(lambda: draw(game, found.view, picture == "tall"))
     return JSONResponse(as_json(found))
 
 

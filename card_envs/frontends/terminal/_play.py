@@ -237,7 +237,7 @@ class PersonsTable:
         name = name or "greedy"
         view = self.sitting.view(self.seat)  # now: what was stopped goes on in its thread
         try:
-            ranked = thinking(name, lambda: load_opponent(name, self.game).evaluate(view))
+            ranked = thinking(name, lambda: load_opponent(name, self.game).rank_moves(view))
         except KeyboardInterrupt:
             self.say(f"{name} was stopped; it is still your move.")
             return

@@ -460,7 +460,7 @@ def picture(given: dict[str, Any]) -> str:
     lines = [
         f"Back Alley   deal {given['deal_number'] + 1}   {given['size']} cards   "
         f"{'trump ' + trump if trump else 'no trump'} (turned {' '.join((*given['redrawn'], given['turned']))})   "
-        f"score {given['scores'][seat]} to {given['scores'][seat ^ 1]}",
+        f"score {given['scores'][seat]} to {given['scores'][seat ^ 1]}"
     ]
     if given["laid_aside"]:
         lines.append(f"{given['laid_aside']['card']} laid aside by {relative[given['laid_aside']['seat']]}")

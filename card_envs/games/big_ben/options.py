@@ -33,6 +33,5 @@ class Options:
         "two as well",
     )
     reward: Literal["win", "cards"] = option(
-        "win",
-        '"win": 1 at the end of a won game, else 0; "cards": 1/92 for each card placed on a foundation',
+        "win", '"win": 1 at the end of a won game, else 0; "cards": 1/92 for each card placed on a foundation'
     )

@@ -18,12 +18,7 @@ from card_envs.games.big_ben.position import (
     wanted_cards,
     waste_card,
 )
-from card_envs.games.big_ben.rules import (
-    FIRST_HOUR,
-    FULL_PILE,
-    NEXT_CARD,
-    NUM_HOURS,
-)
+from card_envs.games.big_ben.rules import FIRST_HOUR, FULL_PILE, NEXT_CARD, NUM_HOURS
 
 GOING, FOUND, NONE_LEFT, FULL = range(4)
 MAX_DEPTH = 2048

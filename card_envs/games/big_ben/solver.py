@@ -172,7 +172,7 @@ class Beam:
 
 
 class Proof:
-    """The depth-first search, in steps."""
+    """The depth-first search for a proof, which can be interrupted and continued."""
 
     def __init__(self, state: State, memory: int) -> None:
         self.state = state

@@ -339,11 +339,7 @@ def _player_view(state: State, player: int) -> dict[str, Any]:
     hand = None if state.first_pass[player] else [CARDS[card] for card in state.hands[player, first : first + size]]
     waste = state.wastes[player, 1 : 1 + int(state.waste_sizes[player])]
     return {
-        "reserve": {
-            "face_down": face_down,
-            "cards": [CARDS[card] for card in reserve],
-            "lowest": lowest,
-        },
+        "reserve": {"face_down": face_down, "cards": [CARDS[card] for card in reserve], "lowest": lowest},
         "hand": {"size": size, "cards": hand},
         "waste": [CARDS[card] for card in waste],
         "unseen": card_texts(state.unseen[player]),

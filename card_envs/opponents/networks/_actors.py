@@ -83,7 +83,7 @@ def unwrap(trained: Any) -> Any:
         trained = inner
 
 
-def scripted(actor: nn.Module) -> tuple[torch.jit.ScriptModule, int] | None:
+def script_of(actor: nn.Module) -> tuple[torch.jit.ScriptModule, int] | None:
     """Return the TorchScript module that an actor is, and how many inputs it reads; None if it is not such a module."""
     inner = actor.source if isinstance(actor, Actor) else actor
     num_inputs = actor.num_inputs if isinstance(actor, Actor) else 2

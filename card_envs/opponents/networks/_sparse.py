@@ -26,7 +26,7 @@ class SparseRows(NamedTuple):
     entry: NDArray[np.int32]  # the column of each
     value: Floats  # scaled
 
-    def joined(self, others: list[SparseRows]) -> SparseRows:
+    def concatenate(self, others: list[SparseRows]) -> SparseRows:
         """Return these rows followed by those of the others."""
         parts = [self, *others]
         ends = np.cumsum([part.starts[-1] for part in parts])

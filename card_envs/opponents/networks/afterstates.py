@@ -551,5 +551,5 @@ def concatenate(parts: list[Afterstates]) -> Afterstates:
     return Afterstates(
         np.concatenate(firsts),
         np.concatenate([part.action for part in parts]),
-        parts[0].rows.joined([part.rows for part in parts[1:]]),
+        parts[0].rows.concatenate([part.rows for part in parts[1:]]),
     )

@@ -139,12 +139,7 @@ def _half(folder: Path, weights: Weights) -> dict[str, NDArray[np.float16]]:
 
 
 def _save(
-    folder: Path,
-    game: Game,
-    half: Weights,
-    golden: dict[str, NDArray[Any]],
-    about: dict[str, Any],
-    model: bytes = b"",
+    folder: Path, game: Game, half: Weights, golden: dict[str, NDArray[Any]], about: dict[str, Any], model: bytes = b""
 ) -> None:
     """Write a folder; `about` has further fields of the card."""
     number = len(golden[LOGITS])

@@ -21,14 +21,7 @@ from card_envs.opponents.networks._ntuples import (
 )
 from card_envs.opponents.networks._sparse import SparseRows
 from card_envs.opponents.networks.afterstates import Afterstates
-from card_envs.opponents.networks.policies import (
-    ILLEGAL,
-    Architecture,
-    Inputs,
-    TrainedPolicy,
-    Weights,
-    afterstates_in,
-)
+from card_envs.opponents.networks.policies import ILLEGAL, Architecture, Inputs, TrainedPolicy, Weights, afterstates_in
 from card_envs.opponents.policy import Decisions
 
 MAX_POSITIONS, MOST_POSITIONS = 2048, 1 << 16  # evaluated per decision: by default, and at most
@@ -64,13 +57,13 @@ class NTuplePolicy(TrainedPolicy):
         return super().act(decisions, rng) if self.sampled else self.plans.act(decisions, self._plan)
 
     def within(self, seconds: float, threads: int = 1) -> NTuplePolicy:
-        """Return the same policy with plans of its own; its time has a bound anyway. See `Policy`."""
+        """Return a copy with plans of its own; its time is bounded anyway."""
         twin = copy(self)
         twin.plans = PlanCache()
         return twin
 
     def reset(self) -> None:
-        """Forget plans; see `Policy`."""
+        """Forget plans."""
         self.plans.clear()
 
     def _plan(self, decisions: Decisions) -> Int64s:
@@ -91,7 +84,7 @@ class NTuplePolicy(TrainedPolicy):
         return macros, numbers
 
     def network(self, positions: int | None = None) -> NTupleNetwork:
-        """Return what one thread needs to value that many positions (default: `max_positions`)."""
+        """Return the network with the workspace of one thread for that many positions (default: `max_positions`)."""
         number = positions or self.max_positions
         return NTupleNetwork(self.table, planner_of(self.game).new_scratch(number), np.zeros(number))
 

@@ -148,7 +148,7 @@ class OnnxPolicy(TrainedPolicy):
         return afterstates_of(decisions, MOVES[LOOKAHEAD] in self._reads)
 
     def logits(self, inputs: Inputs) -> NDArray[np.float32]:
-        """See `TrainedPolicy.logits`. Raises ValueError if the model fails or returns other than finite numbers."""
+        """Return [n, A] scores of the actions. Raises ValueError if the model fails or a number is not finite."""
         number = len(inputs["mask"])
         if number <= MOST_ROWS:
             return self._logits(inputs)
@@ -304,7 +304,7 @@ def dense_moves(rules: Rules, inputs: Inputs) -> Inputs:
 
 @STEADY
 def to_onnx(policy: TrainedPolicy) -> bytes:
-    """Return a trained network as an ONNX model with the output `probabilities`.
+    """Export a trained network as an ONNX model with the output `probabilities`.
 
     Raises:
         ValueError: the extra `onnx` is missing, or the architecture can't be exported.
@@ -373,7 +373,7 @@ def _with_metadata(model: Any, game: Game) -> bytes:
 
 
 def module_to_onnx(module: Any, game: Game, outputs: Outputs | None = None) -> bytes:
-    """Return a torch module, or what else `actor_of` takes, as an ONNX model.
+    """Export a torch module, or anything else that `actor_of` takes, as an ONNX model.
 
     Args:
         module: what `actor_of` takes.
@@ -412,7 +412,7 @@ def _export(module: Any, example: tuple[Any, ...], outputs: Outputs) -> Any:
     import onnx
     import torch
 
-    from card_envs.opponents.networks._actors import scripted
+    from card_envs.opponents.networks._actors import script_of
 
     rows, logged = torch.export.Dim("n"), logging.root.manager.disable
     names = ["observation", "action_mask"]
@@ -423,7 +423,7 @@ def _export(module: Any, example: tuple[Any, ...], outputs: Outputs) -> Any:
             logging.disable()
             if any(isinstance(part, torch.jit.ScriptModule) for part in module.modules()):
                 # which only the older exporter translates, and only as a part of another such module
-                module, num_inputs = scripted(module) or (torch.jit.trace(module, example), len(names))  # type: ignore[no-untyped-call]
+                module, num_inputs = script_of(module) or (torch.jit.trace(module, example), len(names))  # type: ignore[no-untyped-call]
                 file: Any = io.BytesIO()
                 names = names[:num_inputs]
                 torch.onnx.export(

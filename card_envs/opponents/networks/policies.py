@@ -82,7 +82,7 @@ class LogitsPolicy(Policy):
         return scores, highest
 
     def likeliest(self) -> LogitsPolicy:
-        """Return the same network with its likeliest moves; see `Policy`."""
+        """Return the network playing its likeliest moves."""
         if not self.sampled:
             return self
         twin = copy(self)

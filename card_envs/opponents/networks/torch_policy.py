@@ -48,7 +48,7 @@ def actor_of(trained: Any, outputs: Outputs | None = None) -> torch.nn.Module:
 
 
 def outputs_of(actor: torch.nn.Module) -> Outputs:
-    """Return what a module of `actor_of` returns."""
+    """Return the kind of outputs of a module of `actor_of`."""
     from card_envs.opponents.networks._actors import Actor, Sb3Actor
 
     return actor.outputs if isinstance(actor, (Actor, Sb3Actor)) else "logits"

@@ -69,8 +69,8 @@ class Budget(NamedTuple):
     candidates: int
     arms: int
 
-    def limited(self, max_worlds: int) -> Budget:
-        """Return the same budget with that many worlds for the last rival."""
+    def with_max_worlds(self, max_worlds: int) -> Budget:
+        """Return the budget with another `max_worlds`, and the other bounds to match."""
         worlds = max(max_worlds // LONGER, 1)
         return self._replace(worlds=worlds, max_worlds=max_worlds, racing_margin=RACING_MARGIN * math.log2(worlds))
 

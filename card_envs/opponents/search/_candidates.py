@@ -46,7 +46,7 @@ class MacroExpansion(NamedTuple):
 
 
 def new_expansion(game: Game, most: int, continues: bool, single: bool = False) -> MacroExpansion:
-    """Return scratch for `most` positions."""
+    """Allocate the workspace for `most` positions."""
     rules = game.rules
     parents, actions, depths = np.zeros((3, most), np.int64)
     obs = np.zeros(-(-rules.OBS_SIZE // 8) * 8, np.int8)

@@ -6,7 +6,7 @@ compiled, so that what a search lacks costs nothing.
 
 | stub | functions |
 | --- | --- |
-| `find_arms` | `unranked`, `rank_by_network`, `rank_by_ntuples` |
+| `find_arms` | `take_unranked`, `rank_by_network`, `rank_by_ntuples` |
 | `roll_out` | `play_to_end`, `roll_out_by_policy` |
 | `next_moves`, in `roll_out_by_policy` | `scripted_moves`, `network_moves`, `lookahead_moves`, `ntuple_moves` |
 | `leaf_value` | `margin_at_end`, `ntuple_value` |
@@ -30,13 +30,7 @@ from card_envs.opponents.networks._afterstate_network import (
     new_scorer,
     score_macros,
 )
-from card_envs.opponents.networks._ntuples import (
-    NTupleNetwork,
-    ntuple_moves,
-    planner_of,
-    worth_at,
-    write_best_macros,
-)
+from card_envs.opponents.networks._ntuples import NTupleNetwork, ntuple_moves, planner_of, worth_at, write_best_macros
 from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
 from card_envs.opponents.networks.policies import AfterstatePolicy, LookaheadPolicy
 from card_envs.opponents.policy import Policy
@@ -94,7 +88,7 @@ def find_arms(state: State, baseline: int, tried: Int8s, budget: Budget, part: A
     raise NotImplementedError
 
 
-def unranked(state: State, baseline: int, tried: Int8s, budget: Budget, part: MacroExpansion, arms: Arms) -> int:
+def take_unranked(state: State, baseline: int, tried: Int8s, budget: Budget, part: MacroExpansion, arms: Arms) -> int:
     """Take the actions to try as arms, or macro-actions that begin with them; their first continues the baseline.
 
     Both are one function, so that they are compiled once.
@@ -286,11 +280,11 @@ def arms_part(search: SearchSettings, budget: Budget) -> tuple[Any, Arrays]:
     """Return the function for `find_arms`, and its arrays."""
     prior, most = search.prior, budget.candidates
     if search.moves == "single":
-        return unranked, new_expansion(search.game, 1, False, single=True)
+        return take_unranked, new_expansion(search.game, 1, False, single=True)
     if isinstance(prior, NTuplePolicy):
         return rank_by_ntuples, NTupleRanking(prior.network(), np.zeros(most, np.int64))
     if not isinstance(prior, LookaheadPolicy) or prior.network is None:
-        return unranked, new_expansion(search.game, most, prior is None and search.rollout is None)
+        return take_unranked, new_expansion(search.game, most, prior is None and search.rollout is None)
     expansion, scorer = new_expansion(search.game, most, True), new_scorer(search.game, prior.network)
     reached, scores, order = np.zeros(most, np.uint64), np.zeros(most, np.float32), np.zeros(most, np.int64)
     return rank_by_network, NetworkRanking(expansion, scorer, reached, scores, order)

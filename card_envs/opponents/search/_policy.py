@@ -128,7 +128,7 @@ class SearchPolicy(Policy):
         return self.act_and_evaluate(decisions, rng)[0]
 
     def evaluate(self, decisions: Decisions, rng: np.random.Generator) -> ActionValues:
-        """Return what each action brings in points by the end of the deal; NaN if it was not tried.
+        """Return the expected points of each action by the end of the deal; NaN if it was not tried.
 
         Where there is only one candidate, such as the best of merged actions, it is played without being tried.
         """
@@ -137,11 +137,11 @@ class SearchPolicy(Policy):
     def act_and_evaluate(
         self, decisions: Decisions, rng: np.random.Generator
     ) -> tuple[NDArray[np.int64], ActionValues | None]:
-        """See `Policy`: no estimates where a macro-action goes on, which needs no search."""
+        """Return actions and estimates; none for actions of a macro-action under way, which needs no search."""
         if self.moves == "single":
             results = self.search(decisions, rng)
             return results.chosen, _values(results)
-        decisions, actions = self.plans.planned(decisions)
+        decisions, actions = self.plans.look_up(decisions)
         new = np.flatnonzero(actions == NO_ACTION)
         if not len(new):
             return actions, None
@@ -150,7 +150,7 @@ class SearchPolicy(Policy):
         return actions, ActionValues.joined(actions, decisions.mask.shape[1], [(new, _values(results))])
 
     def within(self, seconds: float, threads: int = 1) -> SearchPolicy:
-        """Return the same search, cut short where a decision would take longer; see `Policy`."""
+        """Return a copy of the search with a limit on the time of a decision."""
         seconds = min(seconds, self.seconds or seconds)
         changes: dict[str, Any] = {name: part.within(math.inf, threads) for name, part in self._named_parts().items()}
         changes |= {"seconds": None if seconds == math.inf else seconds, "threads": threads}
@@ -239,7 +239,7 @@ class SearchPolicy(Policy):
         policy = self.rollout if self.prior is None else self.prior
         if policy is None or ranks_macros(self):
             return decisions.bot_moves(GREEDY), decisions.mask
-        probabilities = policy.shares(decisions.copy())  # it may write into what it gets
+        probabilities = policy.probabilities(decisions.copy())  # it may write into what it gets
         baselines = decisions.check(probabilities.argmax(axis=1), f"{policy.name} in a search")
         if self.prior is None:
             return baselines, decisions.mask
@@ -263,7 +263,7 @@ class SearchPolicy(Policy):
             candidates = arms  # n-tuple networks find the best alone
         steps = self._steps() if self.refine_steps is None else self.refine_steps
         unlimited = Budget(0, 0, Z_THRESHOLD, 0.0, steps, candidates, arms)
-        return unlimited.limited(LONGER * self.worlds)
+        return unlimited.with_max_worlds(LONGER * self.worlds)
 
     def _steps(self) -> int:
         """Return how many steps to refine a world with are worth their time."""

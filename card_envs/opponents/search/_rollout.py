@@ -128,7 +128,7 @@ class PolicyRollouts:
             going = np.flatnonzero((states["needs_deal"] == 0) & (left > 0))
             if len(going) == 0:
                 break
-            actions = self.player.choose(decisions_at(game, states[going]), self.rng)
+            actions = self.player.act(decisions_at(game, states[going]), self.rng)
             moves += play_all(0, len(going), states, going, actions[:, None].astype(np.int16), left)
         value = specialize(write_values, game, GREEDY, functions=((leaf_value, self.value),))
         return results, moves + value(0, n, states, seats, self.leaf, results)

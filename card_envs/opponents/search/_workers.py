@@ -55,7 +55,7 @@ class Pace:
     playout_seconds: float = FIRST_PLAYOUT
 
     def reset(self) -> None:
-        """Forget it."""
+        """Forget the measured pace."""
         self.playout_seconds = FIRST_PLAYOUT
 
 
@@ -116,7 +116,7 @@ class SearchWorkers:
         return sum(self._in_stages(i, batch, budget, seconds, try_stage, results, pace) for i in range(n))
 
     def _map(self, work: Callable[[int], int]) -> list[int]:
-        """Do each thread's share."""
+        """Call a function for each thread, in parallel; return the results."""
         if len(self.workspaces) == 1:
             return [work(0)]
         return list(threads_of_process().map(work, range(len(self.workspaces))))
@@ -145,7 +145,7 @@ class SearchWorkers:
                 pace.playout_seconds = (now - start) / max(1, int(stats.worlds.sum()))
                 spent = max(now - start, SHORTEST) / seconds
                 going = going and spent < 1
-                budget = budget.limited(min(max_worlds, int(arms.progress[0].worlds / spent)))
+                budget = budget.with_max_worlds(min(max_worlds, int(arms.progress[0].worlds / spent)))
         self._write_result(i, arms, stats, budget.z_threshold, results)
         return moves
 

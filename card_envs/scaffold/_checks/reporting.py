@@ -91,7 +91,7 @@ def locate_error(error: BaseException, test: Finding, folder: Path) -> Finding:
 
 
 def _in_a_line(error: BaseException, text: str) -> str:
-    """Return what an exception says, without what pytest, Numba or another process say around it."""
+    """Return an exception's message without the text that pytest, Numba or another process put around it."""
     if "nopython" in text:
         return _of_numba(re.sub(r"Record\(.*?[,;] ?\d+[,;] ?True\)", "State", text))
     lines = [line.strip() for line in text.splitlines() if line.strip()] or [""]

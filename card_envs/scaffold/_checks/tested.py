@@ -20,7 +20,7 @@ from card_envs.game import Game
 from card_envs.scaffold._checks.findings import Finding
 from card_envs.system.processes import PARENT
 
-# Shared tests that also run for games of other packages, in this order.
+# Tests of all games that run for one of another package, in their order.
 SHARED = (
     "tests/test_contract.py",
     "tests/test_worlds.py",
@@ -110,7 +110,7 @@ def _running(command: list[str], root: Path, output: Any) -> Iterator[subprocess
 def _results(
     events: list[dict[str, Any]], status: int | None, output: Path, folder: Path, limit: float
 ) -> tuple[list[Finding], int, Counter[str]]:
-    """Return what the events say; whatever else ended the process is a failure, too."""
+    """Return the results that the events report; an early end of the process is a failure, too."""
     running: dict[str, Finding] = {}
     failed: dict[tuple[Path, int], Finding] = {}
     num_passed, done, skipped = 0, False, Counter[str]()

@@ -44,12 +44,12 @@ SEED = os.environ.get("CARD_ENVS_PAGE_SEED", "1")
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Of a server with all games."""
-    from card_envs.frontends.serve._command import make_seats
+    from card_envs.frontends.serve._command import make_service
     from card_envs.frontends.serve._limits import Limits
     from card_envs.frontends.serve.app import make_app
 
     names = [game.name for game in games_under_test()]
-    seats = make_seats(tmp_path_factory.mktemp("tables"), names, [], Limits(), allow_deals=True)
+    seats = make_service(tmp_path_factory.mktemp("tables"), names, [], Limits(), allow_deals=True)
     server = uvicorn.Server(uvicorn.Config(make_app(seats), port=0, log_level="warning"))
     thread = threading.Thread(target=server.run)
     thread.start()

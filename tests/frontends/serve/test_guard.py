@@ -22,12 +22,12 @@ import pytest
 
 from benchmarks.serving import ENVIRONMENT
 from card_envs import GameRecord, replay
-from card_envs.frontends.serve._command import ANYWHERE, listen, make_seats, names_of
+from card_envs.frontends.serve._command import ANYWHERE, listen, make_service, names_of
 from card_envs.frontends.serve._limits import Limits
 from card_envs.frontends.serve._messages import STATUS
 from card_envs.frontends.serve._operations import CALLS, OPERATIONS, Operation
-from card_envs.frontends.serve._seats import Seats
 from card_envs.frontends.serve._stdio import serve_stdio
+from card_envs.frontends.serve._table_service import TableService
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent
 from card_envs.play.episode import Episode
@@ -48,8 +48,8 @@ from card_envs.frontends.serve.app import make_app
 LIMITS = Limits(searches=1, body=1 << 16)
 
 
-def seats_of(folder: Path) -> Seats:
-    return make_seats(folder, [TINY.name], [], LIMITS, allow_deals=True)
+def seats_of(folder: Path) -> TableService:
+    return make_service(folder, [TINY.name], [], LIMITS, allow_deals=True)
 
 
 @pytest.fixture
@@ -186,15 +186,15 @@ def test_who_is_turned_away_may_come_again(tmp_path: Path) -> None:
     with TestClient(make_app(seats)) as client:
         made = client.post("/v1/tables", json={"game": TINY.name}).json()["seats"][0]
         view = client.get(made["link"], params={"wait": 5}).json()["view"]
-        seats.advisers.stop()
+        seats.advice.stop()
         reply = client.post("/v1/advise", json={"game": TINY.name, "view": view})
     assert (reply.status_code, reply.headers["retry-after"]) == (503, "1") and is_problem(reply.json())
 
 
 def test_what_is_not_compiled_yet_is_told(tmp_path: Path) -> None:
     """A request for a game gets 503 and what is being compiled; the game that it names comes next."""
-    seats = make_seats(tmp_path / "tables", [], [], LIMITS)
-    opponents = seats.advisers.opponents
+    seats = make_service(tmp_path / "tables", [], [], LIMITS)
+    opponents = seats.advice.opponents
     opponents.loading = list(opponents.games)
     first, *_, last = opponents.games.values()
     with TestClient(make_app(seats)) as client:
@@ -341,7 +341,7 @@ def test_a_port_in_use_is_found_first(tmp_path: Path) -> None:
 # JSON lines
 
 
-def answers_to(seats: Seats, lines: list[bytes]) -> list[Any]:
+def answers_to(seats: TableService, lines: list[bytes]) -> list[Any]:
     target = io.BytesIO()
     asyncio.run(serve_stdio(seats, io.BytesIO(b"".join(lines)), target))
     return [strict(line) for line in target.getvalue().splitlines()]
@@ -424,7 +424,7 @@ def test_what_fails_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     """Be it in a handler, or an answer that is no JSON."""
     wrong: list[Any] = [lambda: 1 / 0, lambda: {"x": math.nan}, lambda: {"x": object()}, lambda: {"x": b""}]
 
-    async def games(seats: Seats, asked: Any) -> Any:
+    async def games(seats: TableService, asked: Any) -> Any:
         return wrong.pop()()
 
     monkeypatch.setitem(CALLS, "games", replace(CALLS["games"], handler=games))
@@ -471,7 +471,7 @@ def test_half_a_character_is_a_value_error(half: Any, client: TestClient) -> Non
     view, record = TINY.view.view(table.state, table.seat), episode.record().model_dump()
     for key in view:
         with pytest.raises(ValueError, match="view"):
-            load_opponent("greedy", TINY).evaluate({**view, key: half})
+            load_opponent("greedy", TINY).rank_moves({**view, key: half})
     with pytest.raises(ValueError, match=r"\S"):
         replay(GameRecord.model_validate({**record, "deal": half}))
     bodies: list[tuple[str, dict[str, Any]]] = [

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from card_envs.frontends.serve._command import make_seats
+from card_envs.frontends.serve._command import make_service
 from card_envs.frontends.serve._limits import Limits
 from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import program
@@ -45,7 +45,7 @@ HEAD = "{} HTTP/1.1\r\nHost: cards.example\r\n"
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """nginx's, with nothing but the ports changed in the file."""
     nginx, folder = program("nginx"), tmp_path_factory.mktemp("nginx")
-    seats = make_seats(folder / "tables", [TINY.name], [], Limits())
+    seats = make_service(folder / "tables", [TINY.name], [], Limits())
     with socket.create_server((ONE, 0)) as free:
         port = free.getsockname()[1]
     with serving(seats, ["cards.example"]) as upstream:

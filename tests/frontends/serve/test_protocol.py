@@ -95,7 +95,7 @@ def test_the_view_of_another_seat_is_told_whose_turn_it_is(game: Game) -> None:
         with pytest.raises(
             ValueError, match=f"view: seat: this is what seat {other} sees, but it is the turn of seat {seat}$"
         ):
-            opponent.evaluate(game.view.view(state, other))
+            opponent.rank_moves(game.view.view(state, other))
 
 
 def test_errors_name_the_key(game: Game) -> None:
@@ -162,7 +162,7 @@ def test_advice_says_what_it_is(game: Game) -> None:
     for state in some(positions(game), 5, seed=204):
         seen = game.view.view(state, int(state.seat))
         for name, margins in (("random", False), ("search:8", True)):
-            advices = load_opponent(name, game).evaluate(seen)
+            advices = load_opponent(name, game).rank_moves(seen)
             assert {one.move for one in advices} == set(seen["legal"])
             assert sum(one.probability for one in advices) == pytest.approx(1, abs=1e-4)
             if len(advices) > 1:

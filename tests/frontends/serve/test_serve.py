@@ -20,19 +20,19 @@ import pytest
 from numpy.typing import NDArray
 
 from card_envs.envs._replay import verify
-from card_envs.frontends.serve._advisers import Advisers
+from card_envs.frontends.serve._advice_service import AdviceService
 from card_envs.frontends.serve._asking import ServedOpponents, choose
-from card_envs.frontends.serve._command import make_seats
+from card_envs.frontends.serve._command import make_service
 from card_envs.frontends.serve._limits import Limits
 from card_envs.frontends.serve._messages import EventsRequest, Problem
-from card_envs.frontends.serve._seats import Seats
 from card_envs.frontends.serve._stdio import answer, serve_stdio
+from card_envs.frontends.serve._table_service import TableService
 from card_envs.frontends.serve._tables import Tables
 from card_envs.game import Game
 from card_envs.opponents import load_opponent, opponent_names
 from card_envs.opponents._levels import levels
 from card_envs.opponents.policy import Decisions
-from card_envs.play.sitting import Sitting
+from card_envs.play.sitting import Course, Sitting
 from card_envs.record import GameRecord
 from card_envs.reviews import MoveJudge
 from card_envs.scaffold.high_card import GAME as TINY
@@ -50,8 +50,8 @@ LIMITS = Limits(body=1 << 16, seconds=600, searches=1, waiting=2)
 smallest = pytest.mark.parametrize("game", [TINY], ids=[TINY.name])  # what the server does alike for every game
 
 
-def seats_of(game: Game, folder: Path, limits: Limits = LIMITS, allow_deals: bool = True) -> Seats:
-    return make_seats(folder / "tables", [game.name], [], limits, allow_deals)
+def seats_of(game: Game, folder: Path, limits: Limits = LIMITS, allow_deals: bool = True) -> TableService:
+    return make_service(folder / "tables", [game.name], [], limits, allow_deals)
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def test_advice_is_what_evaluate_says(game: Game, client: TestClient) -> None:
     for name in ("random", "search:64"):
         body = {"game": game.name, "opponent": name, "view": view, "seed": 3}
         moves = client.post("/v1/advise", json=body).json()["moves"]
-        expected = [one._asdict() for one in load_opponent(name, game).evaluate(view, 3)]
+        expected = [one._asdict() for one in load_opponent(name, game).rank_moves(view, 3)]
         for one in expected:
             one.update({key: None for key, value in one.items() if value != value})
         assert moves == expected
@@ -252,27 +252,26 @@ def test_moves_that_replace_others_are_told(game: Game, tmp_path: Path) -> None:
         seen = await ask(seats, "position", token=token, wait=30)
         table, _ = seats.tables.find(token)
         for number in range(4):
-            if number < 2 or len(table.sitting.moves) < 4:
+            if number < 2 or len(table.course.moves) < 4:
                 seen = await ask(seats, "move", token=token, move=rng.choice(seen["view"]["legal"]), wait=30.0)
-        long = table.sitting
+        course, before = table.course, table.course.moves
         stream = await events(seats, token)
-        assert stream is not None and not long.over
+        assert stream is not None and not course.over
         await anext(stream)
 
         def replace() -> list[dict[str, Any]]:
             """Take two moves back, and play others up to the same turn."""
-            number = len(table.sitting.moves)
-            other = table.sitting.after(number - 2)
-            seats.tables.undo(table, other)
-            while len(other.moves) < number:
-                legal, played = other.legal_moves(), long.moves[len(other.moves)].move
-                other.play(other.action(next((move for move in legal if move != played), legal[0])))
+            number = len(course.moves)
+            seats.tables.undo(table, number - 2)
+            while len(course.moves) < number:
+                legal, played = course.legal_moves(), before[len(course.moves)].move
+                course.play(course.action(next((move for move in legal if move != played), legal[0])))
             table.notify()
-            return [move._asdict() for move in other.moves[number - 2 :]]
+            return [move._asdict() for move in course.moves[number - 2 :]]
 
-        number = len(long.moves)
+        number = len(before)
         expected = replace()
-        assert expected != [move._asdict() for move in long.moves[number - 2 :]]
+        assert expected != [move._asdict() for move in before[number - 2 :]]
         told = await anext(stream)
         assert told is not None and told["moves"] == expected and told["turn"] == number
 
@@ -289,7 +288,7 @@ def worlds(
 ) -> tuple[int, list[dict[str, Any]], list[tuple[int, str]]]:
     """A seat, two deals that look the same to it after some moves within the first deal, and these moves."""
     rng = random.Random(seed)
-    sitting = Sitting.dealt(game, short_options(game), seed)
+    sitting = Course.dealt(game, short_options(game), seed)
     while len(sitting.moves) < num_moves:
         before = sitting.after(len(sitting.moves))
         seat = sitting.seat
@@ -334,7 +333,7 @@ def test_replies_events_and_errors_hold_no_hidden_card(game: Game, seed: int, tm
             found += asyncio.run(first_events(app_seats, own.rpartition("/")[2]))
         return found
 
-    async def first_events(app_seats: Seats, token: str) -> list[bytes]:
+    async def first_events(app_seats: TableService, token: str) -> list[bytes]:
         found = []
         for last in (None, 0, 2):
             stream = await app_seats.events(EventsRequest(token=token, last=last))
@@ -392,7 +391,7 @@ class Failing(FirstLegal):
 @smallest
 def test_a_failing_opponent_tells_nothing(game: Game, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Its exception may hold cards: only the owner's log has it."""
-    seats = make_seats(tmp_path, [game.name], [f"{game.name}/failing={__name__}:Failing"], LIMITS, True)
+    seats = make_service(tmp_path, [game.name], [f"{game.name}/failing={__name__}:Failing"], LIMITS, True)
     with TestClient(make_app(seats)) as client:
         (link,) = sit_down(client, game, players=[None, "failing"])
         seen = client.get(link, params={"wait": 1}).json()
@@ -425,7 +424,7 @@ def test_opponents_are_taken_by_registered_name_alone(game: Game, client: TestCl
 def test_the_owner_may_add_opponents(game: Game, tmp_path: Path) -> None:
     opponents = ServedOpponents([game], {f"{game.name}/calm": "trivial"})
     assert opponents.names(game)[-1] == "calm"
-    seats = Seats(Advisers(opponents, LIMITS), Tables(tmp_path / "tables", LIMITS))
+    seats = TableService(AdviceService(opponents, LIMITS), Tables(tmp_path / "tables", LIMITS))
     with TestClient(make_app(seats)) as client:
         players = [None] + ["calm"] * (game.rules.NUM_SEATS - 1)
         play_on(client, sit_down(client, game, players=players)[0], random.Random(1), most=2)
@@ -567,13 +566,13 @@ def test_a_long_search_holds_up_nobody(game: Game, tmp_path: Path) -> None:
     async def crowd() -> None:
         created = await ask(seats, "table", game=game.name, players=[None] * game.rules.NUM_SEATS)
         blocked = [
-            asyncio.create_task(seats.advisers.searches.run(release.wait))
+            asyncio.create_task(seats.advice.searches.run(release.wait))
             for _ in range(LIMITS.searches + LIMITS.waiting)
         ]
         await asyncio.sleep(0)
         with pytest.raises(Problem, match="at work"):
-            await seats.advisers.searches.run(release.wait)
-        blocked.append(asyncio.create_task(seats.advisers.searches.run(release.wait, patient=True)))  # an opponent's
+            await seats.advice.searches.run(release.wait)
+        blocked.append(asyncio.create_task(seats.advice.searches.run(release.wait, patient=True)))  # an opponent's
         assert (await ask(seats, "position", token=created["seats"][0]["token"]))["turn"] == 0
         release.set()
         assert all(await asyncio.gather(*blocked))
@@ -606,7 +605,7 @@ def test_a_move_is_not_played_where_others_were_taken_back_meanwhile(tmp_path: P
 
     async def play() -> None:
         limits = replace(LIMITS, searches=2)
-        seats = make_seats(tmp_path, [TINY.name], [f"{TINY.name}/slow={__name__}:Slow"], limits, True)
+        seats = make_service(tmp_path, [TINY.name], [f"{TINY.name}/slow={__name__}:Slow"], limits, True)
         expected = Sitting.dealt(TINY, {}, 1)
         players = [None if seat == expected.seat else "slow" for seat in range(TINY.rules.NUM_SEATS)]
         made = await ask(seats, "table", game=TINY.name, players=players, seed=1, undo=True)
@@ -629,7 +628,7 @@ def test_a_move_is_not_played_where_others_were_taken_back_meanwhile(tmp_path: P
 # JSON lines
 
 
-def lines_of(seats: Seats, *requests: Any) -> list[dict[str, Any]]:
+def lines_of(seats: TableService, *requests: Any) -> list[dict[str, Any]]:
     """What is answered to these lines."""
     target = io.BytesIO()
     source = io.BytesIO(
@@ -693,7 +692,7 @@ def test_a_table_over_json_lines(game: Game, tmp_path: Path) -> None:
 
 
 def test_streams_show_signs_of_life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("card_envs.frontends.serve._seats.KEEP_ALIVE", 0.01)
+    monkeypatch.setattr("card_envs.frontends.serve._table_service.KEEP_ALIVE", 0.01)
 
     async def wait() -> None:
         seats = seats_of(TINY, tmp_path)

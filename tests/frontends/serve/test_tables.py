@@ -15,10 +15,10 @@ import pytest
 pytest.importorskip("pydantic")
 
 from card_envs.frontends.serve import _tables as tables_module
-from card_envs.frontends.serve._command import make_seats
+from card_envs.frontends.serve._command import make_service
 from card_envs.frontends.serve._limits import Limits
 from card_envs.frontends.serve._messages import Problem
-from card_envs.frontends.serve._seats import Seats
+from card_envs.frontends.serve._table_service import TableService
 from card_envs.frontends.serve._tables import Tables
 from card_envs.game import Game
 from card_envs.scaffold.high_card import GAME as TINY
@@ -28,11 +28,11 @@ LIMITS = Limits(searches=1)
 LONG_AGO = time.time() - 3600 * LIMITS.idle_hours - 60
 
 
-def seats_of(folder: Path, game: Game = TINY) -> Seats:
-    return make_seats(folder, [game.name], [], LIMITS)
+def seats_of(folder: Path, game: Game = TINY) -> TableService:
+    return make_service(folder, [game.name], [], LIMITS)
 
 
-async def sit_down(seats: Seats) -> str:
+async def sit_down(seats: TableService) -> str:
     """The token of a person at a new table where only persons play."""
     made = await ask(seats, "table", game=TINY.name, players=[None] * TINY.rules.NUM_SEATS)
     token: str = made["seats"][0]["token"]

@@ -197,7 +197,7 @@ def test_hints_of_searches_name_the_best_move_first_and_say_why_not_another(game
     env = replay(record)
     if env.outcome()["over"] or len(env.legal_moves()) == 1:
         pytest.skip("nothing to search: one move, or none")
-    best, *others = load_opponent("search:64", game).evaluate(env.view(env.agent_selection))
+    best, *others = load_opponent("search:64", game).rank_moves(env.view(env.agent_selection))
     decisions = decisions_at(game, env.states)
     policy = load_opponent("search:64", game)
     assert env.move_text(int(policy.act(decisions, np.random.default_rng(0))[0])) == best.move and best.probability == 1

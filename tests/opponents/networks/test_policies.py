@@ -111,8 +111,8 @@ def test_what_is_optional_is_handed_on() -> None:
     decisions, rng = decisions_at(TINY, some(positions(TINY), 20)), np.random.default_rng(0)
     assert plain.evaluate(decisions, rng) is None and plain.act_and_evaluate(decisions, rng)[1] is None
     again = adapted.within(1.0)
-    assert again.evaluate(decisions, rng) is not None and again.choose_and_evaluate(decisions, rng)[1] is None
-    assert again.name == "Bounded" and "Bounded object" in repr(again) and (again.shares(decisions) == 0.5).all()
+    assert again.evaluate(decisions, rng) is not None and again.act_and_evaluate(decisions, rng)[1] is None
+    assert again.name == "Bounded" and "Bounded object" in repr(again) and (again.probabilities(decisions) == 0.5).all()
     assert own.asked[2:] == [(1.0, 1), "evaluate", "both"]
 
 
@@ -124,8 +124,8 @@ def test_users_policies_are_adapted_where_they_enter(given: PolicyLike) -> None:
     pool = OpponentPool(TINY, [given])
     pool.add(given)
     for policy in (as_policy(given, "it"), *(member.policy for member in pool.members)):
-        assert np.array_equal(policy.choose(decisions, np.random.default_rng(1)), expected)
-        assert np.array_equal(policy.shares(decisions), np.eye(decisions.mask.shape[1])[expected])
+        assert np.array_equal(policy.act(decisions, np.random.default_rng(1)), expected)
+        assert np.array_equal(policy.probabilities(decisions), np.eye(decisions.mask.shape[1])[expected])
         assert policy.evaluate(decisions, np.random.default_rng(1)) is None and policy.parts() == (policy,)
     assert [member.name for member in pool.members] == [name, "snapshot-1"]
     single, vector = SingleSeatEnv(TINY.name, given), VectorSeatEnv(TINY.name, 3, [given])
@@ -135,7 +135,7 @@ def test_users_policies_are_adapted_where_they_enter(given: PolicyLike) -> None:
     margins = play_pairs(TINY, given, given, 4).margins
     assert not margins.any() and survey(TINY, given, 4).episodes == 4
     search = SearchPolicy(TINY, 4, rollout=as_policy(given, "rollout"))
-    assert search.choose(decisions, np.random.default_rng(0)).shape == (20,) and name in repr(search)
+    assert search.act(decisions, np.random.default_rng(0)).shape == (20,) and name in repr(search)
 
 
 @pytest.mark.parametrize("name", ["Acts", "last_legal", "makes_last_legal"])
@@ -147,7 +147,7 @@ def test_users_policies_have_names(name: str) -> None:
     )
     assert opponent.policy.name == opponent.name == f"{__name__}:{name}"
     for same in (pickle.loads(pickle.dumps(opponent)), copy.deepcopy(opponent)):
-        assert same.name == opponent.name and len(same.policy.choose(decisions, np.random.default_rng(0))) == 5
+        assert same.name == opponent.name and len(same.policy.act(decisions, np.random.default_rng(0))) == 5
 
 
 class Called(RandomPolicy):
@@ -200,7 +200,7 @@ def test_a_reset_that_takes_arguments_is_refused() -> None:
     ):
         for use in (
             lambda given=given: play_pairs(TINY, "greedy", given, 1),
-            lambda given=given: play_games(GamePlan.of_self_play(TINY, given, 0, {}), np.arange(1)),
+            lambda given=given: play_games(GamePlan(TINY, [given]), np.arange(1)),
             lambda given=given: SingleSeatEnv(TINY.name, given),
             lambda given=given: VectorSeatEnv(TINY.name, 2, given),
             lambda given=given: OpponentPool(TINY, [given]),
@@ -278,7 +278,7 @@ def test_every_preset_that_searches_gives_margins(game: Game) -> None:
         found = 0
         for i in range(len(states)):
             state = states[i]
-            advices = opponent.evaluate(game.view.view(state, int(state.seat)))
+            advices = opponent.rank_moves(game.view.view(state, int(state.seat)))
             margins = [one for one in advices if one.margin is not None and one.margin == one.margin]
             assert not margins or advices[0].margin is not None
             found += bool(margins)
@@ -397,7 +397,7 @@ def test_sealed_generators_go_on_with_the_same_numbers() -> None:
 def test_seeded_numbers_are_those_they_were() -> None:
     """What comparisons drew before generators hid their seeds."""
     policy = Nosy()
-    play_games(GamePlan.of_self_play(TINY, policy, 5, {}), np.arange(4))
+    play_games(GamePlan(TINY, [policy], 5), np.arange(4))
     source = np.random.default_rng([5, 0])
     source.integers(0, 1 << 64, 4, np.uint64)
     assert policy.seen[0][1]["state"] == source.bit_generator.state["state"]
@@ -428,7 +428,7 @@ def test_exceptions_of_policies_say_where_they_come_from() -> None:
         assert str(pickle.loads(pickle.dumps(caught.value))) == message
     half = PhasedPolicy(range(TINY.rules.NUM_ACTIONS), Fails(TINY), RandomPolicy())
     for ask in (
-        lambda: load_opponent(name, TINY).evaluate(TINY.view.view(table.state, table.seat)),
+        lambda: load_opponent(name, TINY).rank_moves(TINY.view.view(table.state, table.seat)),
         lambda: play_pairs(TINY, half, RandomPolicy(), 8),
     ):
         with pytest.raises(PolicyError, match="my own mistake"):

@@ -346,7 +346,7 @@ def test_search_wins_more_than_the_player_that_it_asks(game: Game) -> None:
 def test_advice_from_a_view(game: Game, tmp_path: Path) -> None:
     state = positions(game)[decisions_at(game, positions(game)).mask.sum(axis=1, dtype=int).argmax()]
     view = game.view.view(state, int(state["seat"]))
-    advices = load_opponent("search:8", game).evaluate(view)
+    advices = load_opponent("search:8", game).rank_moves(view)
     assert sorted(one.move for one in advices) == sorted(view["legal"])
     assert all(one.margin is not None for one in advices)
     assert [one.probability for one in advices] == [1.0] + [0.0] * (len(advices) - 1)

@@ -20,7 +20,7 @@ from card_envs.opponents.about import about, measured
 from card_envs.opponents.policy import Opponent, PolicyError
 from card_envs.options import adapter
 from card_envs.play.episode import read_episode
-from card_envs.play.sitting import Sitting
+from card_envs.play.sitting import Course
 from card_envs.record import parse_record
 from card_envs.reviews import MoveJudge
 from card_envs.reviews._judge import searches_of
@@ -31,7 +31,7 @@ log = logging.getLogger("card_envs.serve")
 TRYING_SECONDS = 0.01  # of a search, before the first request
 
 
-class Advisers:
+class AdviceService:
     """The opponents and their threads. All methods run in one event loop."""
 
     def __init__(self, opponents: ServedOpponents, limits: Limits) -> None:
@@ -40,9 +40,9 @@ class Advisers:
         self.quick = Workers(2, 4 * limits.waiting)
         self.searches = Workers(limits.searches, limits.waiting)
 
-    async def games(self, asked: messages.GamesRequest) -> messages.Games:
+    async def games(self, request: messages.GamesRequest) -> messages.Games:
         return messages.Games(
-            version=VERSION, games=[self._described(game, asked.picture) for game in self.opponents.games.values()]
+            version=VERSION, games=[self._described(game, request.picture) for game in self.opponents.games.values()]
         )
 
     def _described(self, game: Game, picture: str | None) -> messages.OneGame:
@@ -64,17 +64,17 @@ class Advisers:
             found.picture = _first_picture(game, picture == "tall")
         return found
 
-    async def schema(self, asked: messages.GameRequest) -> dict[str, Any]:
-        return self.opponents.known(asked.game).view.SCHEMA
+    async def schema(self, request: messages.GameRequest) -> dict[str, Any]:
+        return self.opponents.known(request.game).view.SCHEMA
 
-    async def rules(self, asked: messages.GameRequest) -> messages.RulesInWords:
-        page = self.opponents.known(asked.game).rules_page
+    async def rules(self, request: messages.GameRequest) -> messages.RulesInWords:
+        page = self.opponents.known(request.game).rules_page
         if not page.is_file():
-            raise Problem("unknown", f"game: {asked.game} comes without its rules in words", "game")
+            raise Problem("unknown", f"game: {request.game} comes without its rules in words", "game")
         return messages.RulesInWords(rules=page.read_text(encoding="utf-8"))
 
-    async def opponent_list(self, asked: messages.OpponentsRequest) -> messages.Opponents:
-        games = [*self.opponents.games.values()] if asked.game is None else [self.opponents.known(asked.game)]
+    async def opponent_list(self, request: messages.OpponentsRequest) -> messages.Opponents:
+        games = [*self.opponents.games.values()] if request.game is None else [self.opponents.known(request.game)]
         found = []
         for game in games:
             for name in self.opponents.names(game):
@@ -85,27 +85,29 @@ class Advisers:
                 )
         return messages.Opponents(opponents=found)
 
-    async def advise(self, asked: messages.AdviseRequest) -> messages.Advice:
-        opponent = self._opponent(asked)
+    async def advise(self, request: messages.AdviseRequest) -> messages.Advice:
+        opponent = self._opponent(request)
         workers = self.quick if is_quick(opponent) else self.searches
-        seconds = self.seconds(asked.seconds)
-        moves = await self._answer(opponent, workers, lambda: advice(opponent, asked.view, asked.seed, seconds))
-        return messages.Advice(**self._about(opponent, asked), moves=moves)
+        seconds = self.seconds(request.seconds)
+        moves = await self._answer(opponent, workers, lambda: advice(opponent, request.view, request.seed, seconds))
+        return messages.Advice(**self._about(opponent, request), moves=moves)
 
-    async def judge(self, asked: messages.JudgeRequest) -> messages.Judgement:
-        opponent = self._opponent(asked)
+    async def judge(self, request: messages.JudgeRequest) -> messages.Judgement:
+        opponent = self._opponent(request)
         try:
-            judge = MoveJudge(opponent, seconds=self.seconds(asked.seconds))
+            judge = MoveJudge(opponent, seconds=self.seconds(request.seconds))
         except ValueError as problem:
             raise Problem("bad_request", f"opponent: {problem}", "opponent") from None
-        cost = await self._answer(opponent, self.searches, lambda: judge.cost(asked.view, asked.move, asked.seed))
-        return messages.Judgement(**self._about(opponent, asked), **finite(dict(zip(("best", "cost", "error"), cost))))
+        cost = await self._answer(opponent, self.searches, lambda: judge.cost(request.view, request.move, request.seed))
+        return messages.Judgement(
+            **self._about(opponent, request), **finite(dict(zip(("best", "cost", "error"), cost)))
+        )
 
-    def _opponent(self, asked: messages.AdviseRequest) -> Opponent:
-        return self.opponents.opponent(self.opponents.game(asked.game), asked.opponent)
+    def _opponent(self, request: messages.AdviseRequest) -> Opponent:
+        return self.opponents.opponent(self.opponents.game(request.game), request.opponent)
 
-    def _about(self, opponent: Opponent, asked: messages.AdviseRequest) -> dict[str, Any]:
-        return {"game": opponent.game.name, "opponent": opponent.name, "seat": asked.view["seat"]}
+    def _about(self, opponent: Opponent, request: messages.AdviseRequest) -> dict[str, Any]:
+        return {"game": opponent.game.name, "opponent": opponent.name, "seat": request.view["seat"]}
 
     async def _answer(self, opponent: Opponent, workers: Workers, work: Callable[[], Answer]) -> Answer:
         """Let an opponent look at a view; raise a `Problem` for what is wrong with that, or with the opponent."""
@@ -129,16 +131,16 @@ class Advisers:
         log.exception("opponent %s failed", name)
         return Problem("failed", f"opponent {name} failed; the server's log has more")
 
-    async def replay(self, asked: messages.ReplayRequest) -> Position:
+    async def replay(self, request: messages.ReplayRequest) -> Position:
         def work() -> Position:
-            record = parse_record(asked.record, "record")
+            record = parse_record(request.record, "record")
             game = self.opponents.game(record.game)
-            _seat_of(game, asked.seat)
-            episode, actions = read_episode(record, game, asked.at)
-            sitting = Sitting(episode)
+            _seat_of(game, request.seat)
+            episode, actions = read_episode(record, game, request.at)
+            course = Course(episode)
             for action in actions:
-                sitting.play(action)
-            return position(sitting, asked.seat, [None] * game.rules.NUM_SEATS, asked.since)
+                course.play(action)
+            return position(course, request.seat, [None] * game.rules.NUM_SEATS, request.since)
 
         try:
             return await self.quick.run(work)
@@ -152,11 +154,11 @@ class Advisers:
         while loading:
             game = self.opponents.games[loading[0]]
             tell(f"{game.title}: {', '.join(self.opponents.names(game))}")
-            sitting = Sitting.dealt(game, {}, 0)
-            view = sitting.view(sitting.seat or 0)
+            course = Course.dealt(game, {}, 0)
+            view = course.view(course.seat or 0)
             for name in self.opponents.names(game):
                 opponent = self.opponents.opponent(game, name)
-                choose(opponent.within(seconds), sitting, 0)()
+                choose(opponent.within(seconds), course, 0)()
                 advice(opponent, view, 0, seconds)
                 with suppress(ValueError):  # it does not search
                     MoveJudge(opponent, seconds=seconds).prepare(view)
@@ -174,8 +176,8 @@ class Advisers:
 @cache
 def _first_picture(game: Game, tall: bool) -> str:
     """Return the picture of a game's beginning, by the cards of seed 0."""
-    sitting = Sitting.dealt(game, {}, 0)
-    return draw(game, sitting.view(sitting.seat or 0), tall)
+    course = Course.dealt(game, {}, 0)
+    return draw(game, course.view(course.seat or 0), tall)
 
 
 def _seat_of(game: Game, seat: int) -> int:
