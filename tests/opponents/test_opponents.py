@@ -19,6 +19,7 @@ from safetensors.numpy import load, save
 
 import card_envs
 from card_envs.envs.aec import env_with
+from card_envs.engine.batch import BatchEnv
 from card_envs.game import Game, layout_digest
 from card_envs.games import GAMES, get_game
 from card_envs.opponents import load_opponent, opponent_names
@@ -664,6 +665,25 @@ def test_presets_are_what_they_stand_for(game: Game) -> None:
         for name in ("strong", game.presets["strong"])
     ]
     np.testing.assert_array_equal(moves[0], moves[1])
+
+
+@pytest.mark.slow
+def test_shipped_players_do_not_take_back_their_moves(game: Game) -> None:
+    """Not the mover's own move before: `H5-H1` after `H1-H5`, in 30 games against themselves."""
+    for name in {*quick_opponents(game), *game.presets} - {"random", "trivial"}:
+        env, rng, opponent = BatchEnv(game, 30, seed=1), np.random.default_rng(0), load_opponent(name, game)
+        last: list[Any] = [None] * 30
+        under_way, moves, undone = np.ones(30, bool), 0, 0
+        while under_way.any():
+            actions = opponent.actions(env, rng)
+            for i in np.flatnonzero(under_way):
+                ends = game.view.move_text(env.states[i], int(actions[i])).split("-")
+                undone += len(ends) == 2 and last[i] == (int(env.seat[i]), ends[::-1])
+                last[i] = int(env.seat[i]), ends
+            moves += under_way.sum()
+            env.step(actions)
+            under_way &= env.done == 0
+        assert undone / moves < 1 / 200, name
 
 
 def test_lists_of_names_are_split_between_them() -> None:
