@@ -423,7 +423,7 @@ def test_exceptions_of_policies_say_where_they_come_from() -> None:
             play_pairs(TINY, policy, "greedy", 8)
         message = str(caught.value)
         assert message.startswith(f"high_card: policy {shown}: KeyError: 'my own mistake' (")
-        assert "test_policies.py, line " in message and ", in act) at {" in message and '"seat"' in message
+        assert "test_policy.py, line " in message and ", in act) at {" in message and '"seat"' in message
         assert isinstance(caught.value.__cause__, KeyError) and len(message) < 1000
         assert str(pickle.loads(pickle.dumps(caught.value))) == message
     half = PhasedPolicy(range(TINY.rules.NUM_ACTIONS), Fails(TINY), RandomPolicy())

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from safetensors.numpy import load, save
 
 import card_envs
-from card_envs.envs.aec import env_with
 from card_envs.engine.batch import BatchEnv
+from card_envs.envs.aec import env_with
 from card_envs.game import Game, layout_digest
 from card_envs.games import GAMES, get_game
 from card_envs.opponents import load_opponent, opponent_names
