@@ -178,7 +178,7 @@ def test_what_is_no_policy_is_refused(given: Any) -> None:
         with pytest.raises(ValueError, match="expected a Policy, or another object with act, got"):
             use()
     with pytest.raises(ValueError, match=r"first: expected a Policy, .* or what TorchPolicy takes|unknown opponent"):
-        play_pairs(TINY, given, "greedy", 1)
+        play_pairs(TINY, "nobody" if given == "greedy" else given, "greedy", 1)
 
 
 class Restarts(Acts):

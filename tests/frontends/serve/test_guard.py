@@ -45,6 +45,7 @@ from starlette.routing import Route
 
 from card_envs.frontends.serve.app import make_app
 
+pytestmark = pytest.mark.anyio
 LIMITS = Limits(searches=1, body=1 << 16)
 
 
@@ -347,23 +348,18 @@ def answers_to(seats: TableService, lines: list[bytes]) -> list[Any]:
     return [strict(line) for line in target.getvalue().splitlines()]
 
 
-def test_nobody_is_answered_once_both_pipes_are_closed(tmp_path: Path) -> None:
+async def test_nobody_is_answered_once_both_pipes_are_closed(tmp_path: Path) -> None:
     """Pending requests are dropped then, however long they would take."""
 
     class Closed(io.BytesIO):
         def write(self, data: Any) -> int:
             raise BrokenPipeError
 
-    async def served() -> None:
-        seats = seats_of(tmp_path)
-        made = await ask(seats, "table", game=TINY.name, players=[None] * TINY.rules.NUM_SEATS)
-        waiting = [
-            {"id": 1, "call": "position", "body": {"token": seat["token"], "wait": 30}} for seat in made["seats"]
-        ]
-        lines = [json.dumps(line).encode() + b"\n" for line in (*40 * waiting, {"id": 2, "call": "games"})]
-        await asyncio.wait_for(serve_stdio(seats, io.BytesIO(b"".join(lines)), Closed()), 25)
-
-    asyncio.run(served())
+    seats = seats_of(tmp_path)
+    made = await ask(seats, "table", game=TINY.name, players=[None] * TINY.rules.NUM_SEATS)
+    waiting = [{"id": 1, "call": "position", "body": {"token": seat["token"], "wait": 30}} for seat in made["seats"]]
+    lines = [json.dumps(line).encode() + b"\n" for line in (*40 * waiting, {"id": 2, "call": "games"})]
+    await asyncio.wait_for(serve_stdio(seats, io.BytesIO(b"".join(lines)), Closed()), 25)
 
 
 def test_a_reader_that_sleeps_stops_nobody_else(tmp_path: Path) -> None:
