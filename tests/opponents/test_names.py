@@ -244,7 +244,7 @@ def test_wrong_names(game: str) -> None:
         assert len(str(caught.value)) < 1000
 
 
-def test_opponents_are_kept_until_their_files_change(tmp_path: Path) -> None:
+def test_opponents_are_kept_until_their_files_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not those with a class of the user's, which may keep state."""
     names = {"./mine": str(tmp_path / "mine")}
     names |= {"part": f"search:2,prior={names['./mine']}", "own": f"{__name__}:Legal"}
