@@ -19,7 +19,7 @@ from safetensors.numpy import load, save
 
 import card_envs
 from card_envs.engine.batch import BatchEnv
-from card_envs.envs.aec import CardEnv
+from card_envs.envs.aec import env_with
 from card_envs.game import Game, layout_digest
 from card_envs.games import GAMES, get_game
 from card_envs.opponents import load_opponent, opponent_names
@@ -534,8 +534,9 @@ def test_advice(game: Game, tmp_path: Path) -> None:
                 assert advice[0] == (game.view.move_text(state, move), 1.0)
 
 
+@pytest.mark.mechanics
 def test_no_advice_out_of_turn(game: Game) -> None:
-    env = CardEnv(game, **short_options(game))
+    env = env_with(game, short_options(game))
     env.reset(seed=1)
     opponent = load_opponent("greedy", game)
     for agent in env.possible_agents:
@@ -713,6 +714,7 @@ def test_lists_of_names_are_split_between_them() -> None:
     assert split_names("greedy,") == ["greedy", ""]
 
 
+@pytest.mark.mechanics
 def test_where_nothing_is_tried_nothing_is_estimated(game: Game, tmp_path: Path) -> None:
     """As where a search has one candidate; and JSON has no numbers that are none."""
 
@@ -725,11 +727,8 @@ def test_where_nothing_is_tried_nothing_is_estimated(game: Game, tmp_path: Path)
             worlds = np.zeros(nothing.shape, np.int64)
             return ActionValues(nothing, nothing, worlds, np.argmax(decisions.mask, axis=1))
 
-    env = CardEnv(game)
-    env.reset(seed=1)
-    while len(env.legal_moves()) < 2:
-        env.step(env.parse_move(env.legal_moves()[0]))
-    view = env.view(env.agent_selection)
+    state = positions(game)[decisions_at(game, positions(game)).mask.sum(axis=1, dtype=int).argmax()]
+    view = game.view.view(state, int(state["seat"]))
     found = Opponent("untried", game, Untried()).rank_moves(view)
     assert [one.probability for one in found] == [1.0] + [0.0] * (len(found) - 1)
     assert {one.move for one in found} == set(view["legal"]) and all(one.margin is None for one in found)

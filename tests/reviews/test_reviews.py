@@ -16,7 +16,7 @@ from card_envs.__main__ import STOPPED, app
 from card_envs.compare.contests import Contest
 from card_envs.compare.games import GamePlan, Plan
 from card_envs.engine.table import Table
-from card_envs.envs.aec import CardEnv
+from card_envs.envs.aec import env_with
 from card_envs.game import Game, State
 from card_envs.opponents import load_opponent
 from card_envs.opponents.networks.folder import golden_decisions, save_network
@@ -37,7 +37,7 @@ TRIES = 400
 
 
 def played(game: Game, moves: int = 30) -> GameRecord:
-    env = CardEnv(game, **short_options(game))
+    env = env_with(game, short_options(game))
     env.reset(seed=3)
     return play_randomly(env, 3, moves=moves).record()
 
