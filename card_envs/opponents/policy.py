@@ -6,8 +6,8 @@ import hashlib
 import json
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import dataclass, fields
 from functools import partial, wraps
@@ -119,20 +119,8 @@ class Decisions:
             raise PolicyError(f"{who}: probabilities: expected floats of shape {shape}, got {got}")
         return probabilities
 
-    @contextmanager
-    def blaming(self, who: str) -> Iterator[None]:
-        """Raise PolicyError from an exception inside: it names who, the line and the decision.
-
-        IllegalMove and PolicyError pass.
-        """
-        try:
-            yield
-        except (IllegalMove, PolicyError):
-            raise
-        except Exception as error:
-            raise self._failure(error, who) from error
-
-    def _failure(self, error: Exception, who: str) -> PolicyError:
+    def failure(self, error: Exception, who: str) -> PolicyError:
+        """Return the error to raise from an exception in a policy: it names the policy, the line and the decision."""
         last = traceback.extract_tb(error.__traceback__)[-1:]
         where = "".join(f" ({frame.filename}, line {frame.lineno}, in {frame.name})" for frame in last)
         at = f"at {self._shown(0)}" if len(self) else "at no table"
@@ -182,7 +170,7 @@ def _with_check(method: Function, question: str = "act") -> Function:
     @wraps(method)
     def ask(policy: Policy, decisions: Decisions, *args: Any, **kwargs: Any) -> Any:
         who = f"policy {policy.name}"
-        with decisions.blaming(who):
+        try:
             answer = method(policy, decisions, *args, **kwargs)
             if question == "act":
                 return decisions.check(answer, who)
@@ -190,6 +178,10 @@ def _with_check(method: Function, question: str = "act") -> Function:
                 actions, values = answer
                 return decisions.check(actions, who), values
             return decisions.check_probabilities(answer, who) if question == "probabilities" else answer
+        except (IllegalMove, PolicyError):
+            raise
+        except Exception as error:
+            raise decisions.failure(error, who) from error
 
     vars(ask)[UNCHECKED] = method
     return ask  # type: ignore[return-value]

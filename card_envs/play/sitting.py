@@ -128,7 +128,7 @@ class Course:
         Args:
             players: by seat; None: a person.
         """
-        while (seat := self.seat) is not None and (player := players[seat]) is not None:
+        while not (table := self.episode.table).over and (player := players[table.seat]) is not None:
             yield player
 
     def last_own(self, seat: int) -> int | None:
