@@ -186,34 +186,34 @@ def compare(
 
     Two sides are swapped on every deal. Ctrl-C shows the figures so far.
     """
-    from card_envs.compare._command import Keepsakes, Work, check_contests, compare_all, json_figures
+    from card_envs.compare._command import ContestJob, check_contests, compare_all, json_figures
     from card_envs.compare.contests import Contest, taken_apart
     from card_envs.compare.spread import Executor
     from card_envs.reviews._command import check_review, review_policies
 
     options = tuple(parse_options(option).items())
-    contest = Contest(get_game(game_name), tuple(players), seed, options, not best, partner)
+    recorded = 0 if records is None else record_pairs
+    contest = Contest(get_game(game_name), tuple(players), seed, options, not best, partner, recorded=recorded)
     contests = taken_apart(contest, apart, with_player) if apart else {"": contest}
-    workers, keep = Executor(processes, ray), Keepsakes(picture, records, record_pairs)
+    workers = Executor(processes, ray)
+    job = ContestJob(pairs, workers, solve, picture, records)
     files.check_output(json_file)
-    keep.check()
+    job.check()
     check_contests(contests, solve)
     judge = check_review(contest.game, reviewed, by)
     with workers:
-        work = Work(pairs, workers, solve)
-        found = compare_all(
+        results = compare_all(
             contests,
-            work,
-            keep,
+            job,
             console,
-            lambda found: write_figures(json_figures(found, apart, with_player), json_file),
+            lambda results: write_figures(json_figures(results, apart, with_player), json_file),
             brief,
         )
-        stopped = len(found) < len(contests) or any(standings.stopped for standings in found.values())
+        stopped = len(results) < len(contests) or any(standings.stopped for standings in results.values())
         if reviewed and not stopped:
             reviews, stopped = review_policies(contest, reviewed, review_games, judge, workers, console)
-            write_figures(json_figures(found, apart, with_player) | {"reviews": reviews}, json_file)
-    if found and json_file is not None:
+            write_figures(json_figures(results, apart, with_player) | {"reviews": reviews}, json_file)
+    if results and json_file is not None:
         say(f"written to {json_file}")
     if stopped:
         raise typer.Exit(STOPPED)
@@ -234,6 +234,7 @@ def review(
 
     The judge is a search that knows only what the seat knew. Ctrl-C shows the moves judged so far.
     """
+    from card_envs.compare.games import Plan
     from card_envs.compare.report import check_picture
     from card_envs.compare.spread import Executor
     from card_envs.record import GameRecord
@@ -244,7 +245,7 @@ def review(
     check_picture(picture)
     workers = Executor(processes, ray)
     game, decided = record_decisions(GameRecord.load(record), seat)
-    work = ReviewTask(game, by, decided, seed)
+    work = ReviewTask(Plan(game, seed=seed), by, decided)
     with workers:
         reviews, stopped = command.judge_all({f"judged by {by}": work}, workers, console)
     (found,) = reviews.values()
@@ -295,29 +296,27 @@ def survey(
     files.check_output(json_file)
     workers = Executor(processes, ray)
     names = players or DEFAULT_PLAYERS
-    plans = {name: GamePlan.of_self_play(game, name, seed, options, sampled=not best) for name in names}
+    plans = {name: GamePlan(game, [name], seed, tuple(options.items()), not best) for name in names}
     modes = {name: plan.load()[0].sampled for name, plan in plans.items()}
-    asked = plans[names[0]]
 
     def figures(surveys: dict[str, Survey]) -> dict[str, Any]:
-        stopped = len(surveys) < len(plans) or any(one.episodes < episodes for one in surveys.values())
+        stopped = len(surveys) < len(plans) or any(survey.episodes < episodes for survey in surveys.values())
         about = {"game": game.name, "version": game.version, "options": options, "seed": seed, "stopped": stopped}
         chosen = {name: {} if modes[name] is None else {"sampled": modes[name]} for name in surveys}
-        return {**about, "players": {name: {**chosen[name], **one.as_dict()} for name, one in surveys.items()}}
-
-    def write(found: dict[str, Survey]) -> None:
-        write_figures(figures(found), json_file)
+        return {**about, "players": {name: {**chosen[name], **survey.as_dict()} for name, survey in surveys.items()}}
 
     with workers:
-        surveys = survey_all(plans, episodes, workers, console, write)
+        surveys = survey_all(
+            plans, episodes, workers, console, lambda surveys: write_figures(figures(surveys), json_file)
+        )
     if not surveys:
         console.print("stopped before the first episodes were finished")
         raise typer.Exit(STOPPED)
     known = figures(surveys)
 
     def show() -> None:
-        console.print(survey_sheet(survey_title(asked, episodes, surveys, modes, known["stopped"]), surveys))
-        show_figures(console, game, {name: one.figures for name, one in surveys.items()})
+        console.print(survey_sheet(survey_title(plans[names[0]], episodes, surveys, modes, known["stopped"]), surveys))
+        show_figures(console, game, {name: survey.figures for name, survey in surveys.items()})
 
     deliver(known, json_file, show)
     if known["stopped"]:
@@ -352,7 +351,7 @@ def solve(
     from card_envs.compare.spread import Executor
 
     options = tuple(parse_options(option).items())
-    task = SolveTask(get_game(game_name), seed, options, seconds, memory, positions)
+    task = SolveTask(get_game(game_name), (), seed, options, True, seconds, memory, positions)
     files.check_output(json_file)
     if deal is not None:
         solved = solve_one(task, files.read_json(deal), console)
@@ -363,7 +362,7 @@ def solve(
         return {**figures.as_dict(), "stopped": figures.packs < packs}
 
     with Executor(processes, ray) as workers:
-        figures = solve_many(task, packs, workers, console, lambda found: write_figures(known(found), json_file))
+        figures = solve_many(task, packs, workers, console, lambda some: write_figures(known(some), json_file))
     if figures is not None:
         title = solving_title(task, figures.packs)
         deliver(known(figures), json_file, lambda: show_solving(console, title, figures))
@@ -408,7 +407,7 @@ def generate(
 
     Ctrl-C stops; the same command goes on (Parquet and JSON lines).
     """
-    from card_envs.compare.waiting import waiting
+    from card_envs.compare.waiting import ProgressBar
     from card_envs.data import Plan
     from card_envs.data import generate as generate_files
     from card_envs.data._minari import to_minari
@@ -422,13 +421,13 @@ def generate(
     processes = processes or (1 if ray else cores())
     played = rows = 0
     try:
-        with waiting(console) as progress:
-            bar = progress.add_task("playing", total=games)
+        with ProgressBar(console) as bar:
+            bar.begin("playing", games)
 
             def show(done: int, written: int) -> None:
                 nonlocal played, rows
                 played, rows = done, written
-                progress.update(bar, completed=done, description=f"{written:,} decisions")
+                bar.update(done, f"{written:,} decisions")
 
             if form == "minari":
                 to_minari(plan, out, processes=processes, ray_address=ray, progress=show)
@@ -654,7 +653,7 @@ def bench(
     Ctrl-C shows the figures so far.
     """
     from card_envs.bench import FIGURES, gpu_rates, measure_all
-    from card_envs.compare.waiting import waiting
+    from card_envs.compare.waiting import ProgressBar
 
     chosen = [get_game(game_name)] if game_name else list(GAMES.values())
     files.check_output(json_file)
@@ -666,28 +665,22 @@ def bench(
         sheet = sheet_by_game(title, chosen, by_name, "{:,.4g}".format)
         deliver({"device": device, "games": by_name}, json_file, lambda: console.print(sheet))
         return
-    figures: dict[str, Any] = {}
-    stopped = True
 
     def both(figure: dict[str, float]) -> str:
         return f"{figure['clock']:,.3g} {figure['cpu']:,.3g}"
 
-    try:
-        with waiting(console) as progress:
-            bar = progress.add_task("measuring", total=1 + FIGURES * len(chosen))
-            for figures in measure_all(chosen, seconds):
-                progress.advance(bar)
-                with suppress(OSError):  # there may be room again at the end
-                    write_figures(figures, json_file)
-        stopped = False
-    except KeyboardInterrupt:
+    with ProgressBar(console) as bar:
+        bar.begin("measuring", 1 + FIGURES * len(chosen))
+        measured = bar.collect(measure_all(chosen, seconds), save=lambda some: write_figures(some[-1], json_file))
+    if bar.stopped:
         console.print("stopped before all was measured")
-    if figures:
+    if measured:
+        figures = measured[-1]
         title = f"by the clock, then by CPU time; one core copies {both(figures['copy_gb_per_second'])} GB/s"
         sheet = sheet_by_game(title, chosen, figures["games"], both)
         last = f"import card_envs: {both(figures['import_seconds'])} s"
         deliver(figures, json_file, lambda: console.print(sheet, last, sep="\n"))
-    if stopped:
+    if bar.stopped:
         raise typer.Exit(STOPPED)
 
 
@@ -818,20 +811,19 @@ def build(
 ) -> None:
     """Compile games ahead of time, so that everything starts at once. Needs a C compiler."""
     from card_envs.build import BuildError, build_api, build_libraries
-    from card_envs.compare.waiting import waiting
+    from card_envs.compare.waiting import ProgressBar
     from card_envs.compiling._library import FOLDER
     from card_envs.compiling.loops import game_of_package
 
     if opponent and not api:
         raise ValueError("--opponent: only with --api; libraries for Python have all opponents")
     chosen = list(dict.fromkeys(game_of_package(package_of(name)) for name in game_names or GAMES))
-    with waiting(console) as progress:
-        task = progress.add_task("")
+    with ProgressBar(console) as bar:
 
         def show(what: str, done: int, of: int) -> None:
             if done == 0:
-                progress.reset(task, total=of, description=what)
-            progress.update(task, completed=done)
+                bar.begin(what, of)
+            bar.update(done)
 
         try:
             if api:

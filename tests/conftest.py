@@ -152,14 +152,18 @@ def built_for_js(games: tuple[Game, ...], targets: tuple[str, ...]) -> Path:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Every test with a parameter `game` runs for all games, unless it names its own.
 
-    Those marked `mechanics` test what is the same for all: by default on the smallest game, on the others as slow ones.
+    Those marked `mechanics` test what is the same for all: by default on the smallest game, and as a slow test on one
+    of the others, each test on another one.
     """
     named = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
     if "game" in metafunc.fixturenames and not any("game" in names for names in named):
         games = games_under_test()
-        small = games if metafunc.definition.get_closest_marker("mechanics") is None else [TINY_GAME]
-        marks = {game.name: [] if game in small or len(games) == 1 else [pytest.mark.slow] for game in games}
-        metafunc.parametrize("game", [pytest.param(game, id=game.name, marks=marks[game.name]) for game in games])
+        marks: dict[Game, Any] = dict.fromkeys(games, ())
+        if metafunc.definition.get_closest_marker("mechanics") and len(games) > 1:
+            others = [game for game in games if game != TINY_GAME]
+            other = others[zlib.crc32(metafunc.definition.name.encode()) % len(others)]
+            marks = {TINY_GAME: (), other: pytest.mark.slow}
+        metafunc.parametrize("game", [pytest.param(game, id=game.name, marks=marks[game]) for game in marks])
 
 
 def scope_of(nodeid: str) -> str:

@@ -245,7 +245,7 @@ def test_states_of_another_kind() -> None:
                 make()
     for lineups in (np.zeros((1, 1), np.int8), np.full((1, 2), 1, np.int8), np.full((1, 2), -1, np.int8), [[0, 0]]):
         with pytest.raises(ValueError, match="lineups: expected"):
-            play_games(GamePlan(TINY, [RandomPolicy()], lineups), np.arange(B))  # type: ignore[arg-type]
+            play_games(GamePlan(TINY, [RandomPolicy()], lineups=lineups), np.arange(B))  # type: ignore[arg-type]
 
 
 def test_unpickled_batches_are_checked() -> None:

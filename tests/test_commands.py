@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from rich.console import Console
+from rich.progress import Progress
 from typer.testing import CliRunner
 
 from card_envs import bench
@@ -85,7 +86,7 @@ def test_positions_come_from_standard_input(tmp_path: Path) -> None:
 
 
 def test_time_left_follows_from_the_share_that_is_done() -> None:
-    with waiting.waiting(Console(file=io.StringIO())) as progress:
+    with Progress(console=Console(file=io.StringIO())) as progress:
         bar = progress.add_task("", total=100)
         task = progress.tasks[bar]
         column = waiting.TimeLeft()

@@ -354,7 +354,7 @@ def test_rewards_are_what_the_sides_scored(game: Game, player: str) -> None:
 
 def test_outcomes_of_many_are_those_of_each(game: Game) -> None:
     trivial = load_opponent("trivial", game)
-    plans = [GamePlan.of_self_play(game, trivial, 95, options) for options in spelled_out_options(game)]
+    plans = [GamePlan(game, [trivial], 95, tuple(options.items())) for options in spelled_out_options(game)]
     ended = [play_games(plan, np.arange(24)).states for plan in plans]
     states = np.concatenate([some(positions(game), 200), *ended])
     reasons, scores = game.outcomes(states)

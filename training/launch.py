@@ -19,18 +19,19 @@ MIN_ENVS = 128  # of a process: smaller batches cost more a decision than a proc
 LOST = 3  # exit code: the run failed, its checkpoint is good
 
 
-def processes_for(config: Config, wanted: int) -> int:
+def processes_for(config: Config, wanted: int, available: int | None = None) -> int:
     """Return the number of processes that share a run.
 
     Args:
         config: settings of the whole run.
         wanted: number of processes; 0: one for each core, as far as tables and minibatches can be divided.
+        available: the number of cores; None: those of this machine.
 
     Raises:
         ValueError: the run can't be divided among that many.
     """
     if wanted == 0:
-        most = max(1, min(cores(), config.num_envs // MIN_ENVS))
+        most = max(1, min(available or cores(), config.num_envs // MIN_ENVS))
         return next(number for number in range(most, 0, -1) if _fits(config, number))
     if wanted < 0 or not _fits(config, wanted):
         sizes = f"num_envs = {config.num_envs} and minibatch_size = {config.minibatch_size}"

@@ -23,6 +23,7 @@ from .ranks import Ranks
 from .run_folder import RunFolder
 
 if TYPE_CHECKING:
+    from .rollout import Backend
     from .watcher import Watcher
 
 ANCHORS = ("trivial", "greedy")
@@ -49,12 +50,13 @@ class Run:
         seconds: time spent training so far.
     """
 
-    def __init__(self, config: Config, shared_by: int = 1) -> None:
+    def __init__(self, config: Config, shared_by: int = 1, backend: Backend | None = None) -> None:
         """Begin a run.
 
         Args:
             config: its settings.
             shared_by: number of processes that tables and minibatches are divided among.
+            backend: the backend of the tables; None: that of the settings.
 
         Raises:
             ValueError: the settings do not fit this machine, or what they name.
@@ -64,7 +66,7 @@ class Run:
         self.game = get_game(config.game)
         share = config.shared_by(shared_by)
         self.num_envs = share.num_envs
-        self.algorithm = create(share, self.ranks)
+        self.algorithm = create(share, self.ranks, backend)
         self.decisions = 0
         self.seconds = 0.0
         self.finish_facts: dict[str, Any] = {}

@@ -13,14 +13,12 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.progress import TaskID
 
 from card_envs.compare._records import save_records
 from card_envs.compare._solving import (
     Solved,
     SolveTask,
     SolvingFigures,
-    given_deal,
     solve_deals,
     solver_of,
     solving_figures,
@@ -30,58 +28,45 @@ from card_envs.compare.games import GamePlan
 from card_envs.compare.report import check_picture, draw, show_comparison
 from card_envs.compare.spread import THIS_PROCESS, Executor
 from card_envs.compare.standings import Standings, standings
-from card_envs.compare.survey import SelfPlayed, Survey, play_portions, survey_of
-from card_envs.compare.waiting import collect, waiting
+from card_envs.compare.survey import Survey, play_portions, survey_of
+from card_envs.compare.waiting import ProgressBar
 from card_envs.engine.table import Table
 from card_envs.play.episode import move_texts
 from card_envs.system.console import say
 from card_envs.system.files import check_output_folder
 
-Write = Callable[[dict[str, Standings]], object]
-
 
 @dataclass(frozen=True)
-class Work:
-    """The amount of work, and who does it.
+class ContestJob:
+    """The amount of work, who does it, and what to save besides the figures.
 
     Attributes:
         pairs: of each pairing; in a solitaire, deals.
         workers: who does it.
         solve_seconds: per deal, to solve the deals as well; None: don't.
+        picture: file of a picture, or None.
+        records: folder of saved games, or None.
     """
 
     pairs: int
     workers: Executor = THIS_PROCESS
     solve_seconds: float | None = None
-
-
-@dataclass(frozen=True)
-class Keepsakes:
-    """Files to save from a contest, besides its figures.
-
-    Attributes:
-        picture: file of a picture, or None.
-        records: folder of saved games, or None.
-        record_pairs: number of pairs of each pairing to save.
-    """
-
     picture: Path | None = None
     records: Path | None = None
-    record_pairs: int = 10
 
     def check(self) -> None:
         """Raise ValueError, before anything is played, if something can't be written."""
         check_picture(self.picture)
         check_output_folder(self.records)
 
-    def save(self, title: str, found: Standings, pairs: int, label: str) -> Iterator[str]:
+    def save(self, title: str, results: Standings, part: Part, label: str) -> Iterator[str]:
         """Write the picture and, if everything was played, the games; yield a message for each."""
         if self.picture is not None:
             path = self.picture.with_stem(f"{self.picture.stem}-{label}") if label else self.picture
-            draw(title, found, path)
+            draw(title, results, path)
             yield f"drawn to {path}"
-        if self.records is not None and not found.stopped:
-            saved = save_records(found.contest, pairs, self.record_pairs, self.records / label)
+        if self.records is not None and not results.stopped:
+            saved = save_records(results.contest, part, self.records / label)
             yield f"{saved} games saved to {self.records / label}"
 
 
@@ -97,48 +82,46 @@ def check_contests(contests: dict[str, Contest], solve_seconds: float | None) ->
 
 
 def compare_all(
-    contests: dict[str, Contest], work: Work, keep: Keepsakes, console: Console, write: Write, brief: bool = False
+    contests: dict[str, Contest],
+    job: ContestJob,
+    console: Console,
+    write: Callable[[dict[str, Standings]], object],
+    brief: bool = False,
 ) -> dict[str, Standings]:
     """Play contests one by one; return the standings of those played, the last one perhaps partial.
 
     Args:
         contests: by label.
-        work: amount of work and workers.
-        keep: what to save besides the figures.
+        job: how much is played, and what is saved.
         console: to print to.
         write: called with the results so far, periodically and after each contest.
         brief: print the standings alone.
     """
     for line in dict.fromkeys(line for contest in contests.values() for line in contest.warnings()):
         say(line)
-    found: dict[str, Standings] = {}
+    results: dict[str, Standings] = {}
     for label, contest in contests.items():
-
-        def write_part(part: Standings, label: str = label) -> None:
-            write({**found, label: part})
-
-        shown = play_shown(contest, work, label, console, write_part)
-        if shown is None:
+        played = play_contest_shown(contest, job, label, console, lambda part: write({**results, label: part}))  # noqa: B023
+        if played is None:
             console.print("stopped before the first pairs were finished")
             break
-        found[label] = shown
-        title = comparison_title(shown, work.pairs, label)
-        kept = []
+        results[label], part = played
+        title, messages = comparison_title(results[label], job.pairs, label), list[str]()
         try:  # files first: printing may block
-            write(found)
-            kept = list(keep.save(title, shown, work.pairs, label))
+            write(results)
+            messages += job.save(title, results[label], part, label)
         finally:
-            show_comparison(console, title, shown, brief)
-        for line in kept:
+            show_comparison(console, title, results[label], brief)
+        for line in messages:
             say(line)
-        if shown.stopped:
+        if results[label].stopped:
             break
-    return found
+    return results
 
 
-def json_figures(found: dict[str, Standings], apart: str, with_player: str) -> dict[str, Any]:
+def json_figures(results: dict[str, Standings], apart: str, with_player: str) -> dict[str, Any]:
     """Return the figures of contests for a file: of one, or of one for each phase of the game."""
-    figures: dict[str, Any] = {label: one.as_dict() for label, one in found.items()}
+    figures: dict[str, Any] = {label: standings.as_dict() for label, standings in results.items()}
     return {"apart": apart, "with": with_player, "contests": figures} if apart else figures[""]
 
 
@@ -153,22 +136,18 @@ def survey_all(
 
     `write` gets the results so far after each policy.
     """
-    found: dict[str, Survey] = {}
-    with waiting(console) as progress:
+    surveys: dict[str, Survey] = {}
+    with ProgressBar(console) as bar:
         for name, plan in plans.items():
-            bar = progress.add_task(name, total=episodes)
-
-            def show(part: SelfPlayed, bar: TaskID = bar) -> None:
-                progress.advance(bar, len(part.lengths))
-
-            parts, stopped = collect(play_portions(plan, episodes, workers), show)
+            bar.begin(name, episodes)
+            parts = bar.collect(play_portions(plan, episodes, workers), lambda part: bar.advance(len(part.lengths)))
             if parts:
-                found[name] = survey_of(plan.game, parts)
-            if stopped:
+                surveys[name] = survey_of(plan.game, parts)
+            if bar.stopped:
                 break
             with suppress(OSError):  # there may be room again at the end
-                write(found)
-    return found
+                write(surveys)
+    return surveys
 
 
 def survey_title(
@@ -177,55 +156,55 @@ def survey_title(
     """Return the title of a survey, with the `Policy.sampled` of players, and what was counted if it was stopped."""
     title = f"{plan.game.title}{options_title(plan.options)}: {episodes:,} episodes each, seed {plan.seed}"
     title += f"\n{text}" if (text := modes_in_words(modes.items())) else ""
-    counted = ", ".join(f"{name} {one.episodes:,}" for name, one in surveys.items())
+    counted = ", ".join(f"{name} {survey.episodes:,}" for name, survey in surveys.items())
     return f"{title}\nstopped after {counted}" if stopped else title
 
 
-def play_shown(
-    contest: Contest, work: Work, label: str, console: Console, write: Callable[[Standings], object]
-) -> Standings | None:
-    """Play a contest with a progress bar; return its standings, or None if Ctrl-C came before any result.
+def play_contest_shown(
+    contest: Contest, job: ContestJob, label: str, console: Console, write: Callable[[Standings], object]
+) -> tuple[Standings, Part] | None:
+    """Play a contest with a progress bar; return its standings and games, or None if Ctrl-C came before any result.
 
     `write` gets partial results periodically.
     """
-    size = len(chunks(work.pairs)[0])
+    size = len(chunks(job.pairs)[0])
     done, moves, expected = 0, 0, 0.0  # pairs so far; moves of the current part, and how many it will have
     solved: list[Solved] = []
-    with waiting(console) as progress:
-        bar = progress.add_task(" ".join([label, *contest.names]), total=work.pairs)
+    with ProgressBar(console) as bar:
+        bar.begin(" ".join([label, *contest.names]), job.pairs)
 
-        def watch(made: int) -> None:
+        def watch(num_moves: int) -> None:
             nonlocal moves, expected
-            moves += made
+            moves += num_moves
             expected = expected or contest.expected_moves(np.arange(size))
-            progress.update(bar, completed=min(done + size * min(moves / expected, 0.95), work.pairs))
+            bar.update(min(done + size * min(moves / expected, 0.95), job.pairs))
 
         def show(part: Part) -> None:
             nonlocal done, moves, expected
             done += part.num_deals
             moves, expected = 0, moves * size / part.num_deals
-            progress.update(bar, completed=done)
+            bar.update(done)
 
         def save(parts: list[Part]) -> None:
             write(standings(contest, join(parts), None, stopped=True))
 
-        parts, stopped = collect(play_contest(contest, work.pairs, work.workers, watch), show, save)
-        if work.solve_seconds is not None and not stopped:
-            task = SolveTask(contest.game, contest.seed, contest.options, work.solve_seconds)
-            solving = progress.add_task("solving", total=work.pairs)
-            deals = solve_deals(task, range(work.pairs), work.workers)
-            solved, stopped = collect(deals, lambda one: progress.advance(solving))
+        parts = bar.collect(play_contest(contest, job.pairs, job.workers, watch), show, save)
+        if job.solve_seconds is not None and not bar.stopped:
+            task = SolveTask(contest.game, (), contest.seed, contest.options, seconds=job.solve_seconds)
+            bar.begin("solving", job.pairs)
+            solved = bar.collect(solve_deals(task, range(job.pairs), job.workers))
     if not parts:
         return None
-    return standings(contest, join(parts), solved if len(solved) == work.pairs else None, stopped=stopped)
+    part = join(parts)
+    return standings(contest, part, solved if len(solved) == job.pairs else None, stopped=bar.stopped), part
 
 
-def comparison_title(found: Standings, pairs: int, label: str) -> str:
+def comparison_title(results: Standings, pairs: int, label: str) -> str:
     """Return the title of a comparison."""
-    contest = found.contest
+    contest = results.contest
     unit = "deals" if contest.game.is_solitaire else "mirrored pairs"
-    title = f"{contest.game.title}{options_title(contest.options)}: {found.pairs:,} {unit}, seed {contest.seed}"
-    title += f", stopped before {pairs:,}" if found.stopped else ""
+    title = f"{contest.game.title}{options_title(contest.options)}: {results.pairs:,} {unit}, seed {contest.seed}"
+    title += f", stopped before {pairs:,}" if results.stopped else ""
     title += f"\n{label} of each; all else by one player: {'NAME'.join(contest.frame)}" if label else ""
     modes = contest.modes_in_words()
     return f"{title}\n{modes}" if modes else title
@@ -238,7 +217,7 @@ def options_title(options: Iterable[tuple[str, Any]]) -> str:
 
 def solve_one(task: SolveTask, deal: object, console: Console) -> dict[str, Any]:
     """Solve a custom deal; return the figures for JSON."""
-    state = given_deal(task.game, dict(task.options), deal)
+    state = task.set_deal(deal)
     with console.status("solving"):
         solution = task.solve(state)
     return {
@@ -264,17 +243,17 @@ def solve_many(
     `write` gets partial results periodically.
     """
     seen = decided = 0
-    with waiting(console) as progress:
-        bar = progress.add_task("solving", total=packs)
+    with ProgressBar(console) as bar:
+        bar.begin("solving", packs)
 
-        def show(one: Solved) -> None:
+        def show(deal: Solved) -> None:
             nonlocal seen, decided
-            seen, decided = seen + 1, decided + (one[1].verdict != "unknown")
-            progress.update(bar, completed=seen, description=f"{decided} of {seen} decided")
+            seen, decided = seen + 1, decided + (deal[1].verdict != "unknown")
+            bar.update(seen, f"{decided} of {seen} decided")
 
         deals = solve_deals(task, range(packs), workers)
-        solved, stopped = collect(deals, show, lambda solved: write(solving_figures(task, solved)))
-        if stopped:
+        solved = bar.collect(deals, show, lambda solved: write(solving_figures(task, solved)))
+        if bar.stopped:
             console.print(f"stopped before {packs:,} packs")
     return solving_figures(task, solved) if solved else None
 

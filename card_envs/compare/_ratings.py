@@ -89,15 +89,15 @@ def ratings(num_policies: int, wins: NDArray[np.float64], anchor: int | None = N
     shares = 1 / (1 + np.exp(-(above / scale @ logits)))
     trials = pairs * all_pairs / np.maximum(squares * shares * (1 - shares), TINY)
     seen = np.clip((shares * all_pairs - pseudo) / pairs, 0, 1)
-    found = []
+    estimates = []
     for i, rating in enumerate(rated):
         if i == anchor:
-            found.append(Estimate(rating, rating, rating))
+            estimates.append(Estimate(rating, rating, rating))
             continue
         share = share_of_trials(float(seen[i]), float(trials[i]))
         low, high = (ANCHOR_RATING + scale * _points(bound) for bound in (share.low, share.high))
-        found.append(Estimate(rating, min(low, rating), max(high, rating)))
-    return found
+        estimates.append(Estimate(rating, min(low, rating), max(high, rating)))
+    return estimates
 
 
 def _points(share: float) -> float:

@@ -4,39 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from card_envs.compare.contests import Contest, chunks, lineups
-from card_envs.compare.games import play_games
+from card_envs.compare.contests import Contest, Part
 from card_envs.play.episode import played as played_episode
 from card_envs.system.files import check_output_folder
 
 
-def save_records(contest: Contest, pairs: int, limit: int, folder: Path) -> int:
-    """Replay the first portion of a contest, move for move, and save the games of its first pairs.
+def save_records(contest: Contest, part: Part, folder: Path) -> int:
+    """Save the games that a contest recorded; return their number.
 
-    Args:
-        contest: what was played.
-        pairs: of the contest.
-        limit: number of pairs to save, at most the first portion.
-        folder: created if missing.
-
-    Returns:
-        Number of games saved, as `<pair>-<policies>.json`, the policy of side 0 first.
+    They are named `<pair>-<policies>.json`, the policy of side 0 first. The folder is created if it is missing.
     """
     check_output_folder(folder)
-    numbers = chunks(pairs)[0]
-    saved = 0
-    names, options = contest.names, contest.game.validated(dict(contest.options))
-    for lineup in lineups(contest.game, len(names)):
-        games = play_games(contest.plan(lineup, keep_moves=True), numbers)
-        tables_per_pair = len(lineup)
-        for table in range(min(limit, len(numbers)) * tables_per_pair):
-            number = int(games.number[table])
-            there = lineup[::-1] if table % tables_per_pair else lineup
-            label = "-".join(f"{i + 1}_{_file_name(names[i])}" for i in there)
-            episode = played_episode(contest.game, options, contest.seed, number, games.actions_of(table))
-            episode.record().save(folder / f"{number:04d}-{label}.json")
-            saved += 1
-    return saved
+    options, names = contest.validated(), [_file_name(name) for name in contest.names]
+    for number, policies, actions in part.recorded:
+        label = "-".join(f"{i + 1}_{names[i]}" for i in policies)
+        episode = played_episode(contest.game, options, contest.seed, number, actions)
+        episode.record().save(folder / f"{number:04d}-{label}.json")
+    return len(part.recorded)
 
 
 def _file_name(name: str) -> str:

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.compare._tables import new_tables
 from card_envs.compare.estimates import Estimate, as_json, share_of
+from card_envs.compare.games import Plan
 from card_envs.compare.spread import THIS_PROCESS, Executor
 from card_envs.engine.buffers import check_positive
 from card_envs.engine.cost import per_second
@@ -24,35 +24,34 @@ Solved: TypeAlias = tuple[int, Solution]  # number and solution of a deal
 
 
 @dataclass(frozen=True)
-class SolveTask:
-    """A task of solving deals, complete for any process.
+class SolveTask(Plan):
+    """A task of solving deals, those that players get for this seed in `compare`; complete for any process.
 
     Attributes:
-        game: one with a solver.
-        seed: of the deals; `compare` plays the same ones for this seed.
-        options: of the game, as items.
         seconds, memory_mb, max_positions: bounds per deal, as for `Solver.solve`.
     """
 
-    game: Game
-    seed: int = 0
-    options: tuple[tuple[str, Any], ...] = ()
     seconds: float = 10.0
     memory_mb: int = 512
     max_positions: int | None = None
 
     def __post_init__(self) -> None:
-        """Raise ValueError for seconds that are no finite number above 0."""
+        """Raise ValueError for seconds that are not a finite number above 0."""
         check_positive(self.seconds, "solve: seconds")
 
     def solve(self, state: State) -> Solution:
         solution: Solution = solver_of(self.game).solve(state, self.seconds, self.memory_mb, self.max_positions)
         return solution
 
+    def set_deal(self, deal: object) -> State:
+        """Return the State of a custom deal (`reset(options={"deal": …})`). Raises ValueError."""
+        table = Table(self.game, self.game.rules.new_state(self.validated()))
+        table.set_deal(self.game.view.parse_deal(table.state, deal)[0])
+        return table.state
+
     def solve_number(self, number: int) -> Solved:
         """Solve the deal with this number; return both."""
-        states = new_tables(self.game, dict(self.options), self.seed, np.array([number]))
-        return number, self.solve(states[0])
+        return number, self.solve(self.deal(np.array([number]))[0])
 
 
 def solver_of(game: Game) -> Solver:
@@ -71,7 +70,7 @@ def solve_deals(task: SolveTask, numbers: Sequence[int], workers: Executor = THI
         workers: who solves them; the order depends on it.
     """
     solver_of(task.game)
-    task.game.validated(dict(task.options))
+    task.check()
     return workers.spread(task.solve_number, numbers)
 
 
@@ -91,13 +90,6 @@ def count_verdicts(solved: Sequence[Solved]) -> dict[str, int]:
     """Return the number of deals with each verdict."""
     counts = Counter(solution.verdict for _, solution in solved)
     return {verdict: counts[verdict] for verdict in VERDICTS}
-
-
-def given_deal(game: Game, options: dict[str, Any], deal: object) -> State:
-    """Return a state dealt from a custom deal (`reset(options={"deal": …})`). Raises ValueError."""
-    table = Table(game, game.rules.new_state(game.validated(options)))
-    table.set_deal(game.view.parse_deal(table.state, deal)[0])
-    return table.state
 
 
 @dataclass(frozen=True)

@@ -32,17 +32,17 @@ from card_envs.opponents.policy import Policy, decisions_at
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 
 # Kinds of players: ask the policy, or play in compiled code.
-ASKED, AT_RANDOM, BY_TRIVIAL, BY_GREEDY = range(4)
+BY_POLICY, AT_RANDOM, BY_TRIVIAL, BY_GREEDY = range(4)
 LOG_SIZE = 512  # moves of an episode that there is room for at first
 # What a player expected: tables [n], number of decisions before it in the game [n], margins [n, A].
-Said: TypeAlias = tuple[Int64s, Int64s, NDArray[np.float32]]
+ExpectedMargins: TypeAlias = tuple[Int64s, Int64s, NDArray[np.float32]]
 SCRIPTED = {"trivial": BY_TRIVIAL, "greedy": BY_GREEDY}
 
 
 def new_tables(game: Game, options: Mapping[str, Any], seed: int, numbers: Int64s) -> NDArray[Any]:
     """Return [B] States after the first deal of the tables with these numbers; equal numbers get equal deals."""
-    one = np.array([game.rules.new_state(game.validated(dict(options)))], game.rules.STATE)
-    states: NDArray[Any] = one.repeat(len(numbers))  # a plain assignment would copy field by field
+    table = np.array([game.rules.new_state(game.validated(dict(options)))], game.rules.STATE)
+    states: NDArray[Any] = table.repeat(len(numbers))  # a plain assignment would copy field by field
     specialize(kernels.reset_tables, game)(0, len(states), states, table_keys(seed, numbers))
     return states
 
@@ -55,7 +55,7 @@ class Players(NamedTuple):
 
     Attributes:
         seats: [B, S] the player in each seat.
-        kinds: [P] `ASKED`, `AT_RANDOM`, `BY_TRIVIAL` or `BY_GREEDY`.
+        kinds: [P] `BY_POLICY`, `AT_RANDOM`, `BY_TRIVIAL` or `BY_GREEDY`.
         streams: [B] for random moves; advanced.
     """
 
@@ -92,7 +92,7 @@ def play_on(
         first, last: range of tables.
         states: [B].
         actions: [B] the answer to the decision that a table waits for, or -1.
-        players: one that is `ASKED` is not asked if only one action is legal.
+        players: one that is `BY_POLICY` is not asked if only one action is legal.
         ledger: updated.
         mask: [A] scratch.
     """
@@ -113,7 +113,7 @@ def play_on(
             seat = state.seat
             player = seats[i, seat]
             if action < 0:
-                action = found_move(state, kinds[player], stream, mask)
+                action = choose_action(state, kinds[player], stream, mask)
                 if action < 0:
                     break
             play(state, action)
@@ -132,7 +132,7 @@ def play_on(
                 break
 
 
-def found_move(state: State, kind: int, stream: UInt64s, mask: Int8s) -> int:
+def choose_action(state: State, kind: int, stream: UInt64s, mask: Int8s) -> int:
     """Return the action of a player of this kind; -1 if it must be asked."""
     if kind == BY_GREEDY:
         return greedy(state)
@@ -149,70 +149,70 @@ def compiled_kind(policy: Policy) -> int:
     """Return how `play_on` plays this policy: in compiled code, or by asking."""
     if type(policy) is RandomPolicy:
         return AT_RANDOM
-    return SCRIPTED[policy.bot] if type(policy) is ScriptedPolicy else ASKED
+    return SCRIPTED[policy.bot] if type(policy) is ScriptedPolicy else BY_POLICY
 
 
 def play_out(
-    game: Game, states: NDArray[Any], seated: Players, askers: Sequence[Asker], ledger: Ledger, watch: Watch | None
-) -> tuple[Ledger, list[Said], float]:
+    game: Game, states: NDArray[Any], seated: Players, timed: Sequence[TimedPolicy], ledger: Ledger, watch: Watch | None
+) -> tuple[Ledger, list[ExpectedMargins], float]:
     """Play each table to its end; return the ledger, what was expected of moves, and the time in compiled code.
 
     `watch` is called after every round of answers.
     """
     actions, mask = np.full(len(states), -1), np.zeros(game.rules.NUM_ACTIONS, np.int8)
-    loop, said = specialize(play_on, game, inline=False), list[Said]()
+    loop, expected = specialize(play_on, game, inline=False), list[ExpectedMargins]()
     loop(0, 0, states, actions, seated, ledger, mask)  # compile
-    compiled_seconds, told = 0.0, 0
+    compiled_seconds, num_reported = 0.0, 0
     while True:
         start = work_time()
         loop(0, len(states), states, actions, seated, ledger, mask)
         compiled_seconds += work_time() - start
         if watch is not None:
-            made = int(ledger.moves.sum())
-            watch(made - told)
-            told = made
+            num_moves = int(ledger.moves.sum())
+            watch(num_moves - num_reported)
+            num_reported = num_moves
         actions[:] = -1
         if states["over"].all():
-            return ledger, said, compiled_seconds
+            return ledger, expected, compiled_seconds
         before, log = ledger.moves.sum(axis=1), ledger.log
         if log.size and before.max() == log.shape[1]:
             ledger = ledger._replace(log=np.pad(log, ((0, 0), (0, log.shape[1]), (0, 0)), constant_values=-1))
             continue
-        for tables, answer, means in _answers(askers, seated, states):
+        for tables, answer, means in _ask_policies(timed, seated, states):
             actions[tables] = answer
             if means is not None:
-                said.append((tables, before[tables], means))
+                expected.append((tables, before[tables], means))
 
 
 def seat_players(policies: Sequence[Policy], seats: Int8s, rngs: Sequence[np.random.Generator]) -> Players:
     """Return the players with streams for random moves, which the first compiled one's generator draws."""
     kinds = np.array([compiled_kind(policy) for policy in policies], np.int8)
-    compiled = np.flatnonzero(kinds != ASKED)
+    compiled = np.flatnonzero(kinds != BY_POLICY)
     rng = rngs[int(compiled[0]) if len(compiled) else 0]
     return Players(seats, kinds, rng.integers(0, 1 << 64, len(seats), np.uint64))
 
 
 def measure_players(
-    askers: Sequence[Asker], kinds: Int8s, moves: Int64s, compiled_seconds: float
+    timed: Sequence[TimedPolicy], kinds: Int8s, moves: Int64s, compiled_seconds: float
 ) -> tuple[NDArray[np.float64], Int64s]:
     """Return seconds [P] and decisions [P]; compiled players share their time by their numbers of moves."""
-    seconds = np.array([asker.seconds for asker in askers])
-    decisions = np.array([asker.decisions for asker in askers], np.int64)
-    compiled = np.flatnonzero(kinds != ASKED)
+    seconds = np.array([policy.seconds for policy in timed])
+    decisions = np.array([policy.decisions for policy in timed], np.int64)
+    compiled = np.flatnonzero(kinds != BY_POLICY)
     decisions[compiled] = moves[:, compiled].sum(axis=0)
     seconds[compiled] = compiled_seconds * decisions[compiled] / max(decisions[compiled].sum(), 1)
     return seconds, decisions
 
 
-def _answers(
-    askers: Sequence[Asker], seated: Players, states: NDArray[Any]
+def _ask_policies(
+    timed: Sequence[TimedPolicy], seated: Players, states: NDArray[Any]
 ) -> Iterator[tuple[Int64s, Int64s, NDArray[np.float32] | None]]:
     """Ask each policy that must be asked; yield the tables that waited for it, and its actions and values there."""
     player = np.where(states["over"], -1, seated.seats[np.arange(len(states)), states["seat"]])
-    for which in np.flatnonzero(seated.kinds == ASKED).tolist():
-        tables = np.flatnonzero(player == which)
+    for i in np.flatnonzero(seated.kinds == BY_POLICY).tolist():
+        tables = np.flatnonzero(player == i)
         if len(tables):
-            yield tables, *askers[which].ask(states.take(tables))  # indexing copies by field
+            yield tables, *timed[i].ask(states.take(tables))  # indexing copies by field
 
 
 def blank_ledger(game: Game, num_tables: int, num_players: int, num_rows: int, log_size: int) -> Ledger:
@@ -226,7 +226,7 @@ def blank_ledger(game: Game, num_tables: int, num_players: int, num_rows: int, l
 
 
 @dataclass
-class Asker:
+class TimedPolicy:
     """Asks a policy for its actions and measures the processor time, without the first answer's if there are more.
 
     The first may load something. What an answer compiles does not count either.
@@ -259,8 +259,8 @@ class Asker:
         decisions, means = decisions_at(self.game, states), None
         start = self.clock()
         if self.keep_values:
-            actions, found = self.policy.act_and_evaluate(decisions, self.rng)
-            means = None if found is None else found.means.astype(np.float32)
+            actions, values = self.policy.act_and_evaluate(decisions, self.rng)
+            means = None if values is None else values.means.astype(np.float32)
         else:
             actions = self.policy.act(decisions, self.rng)
         if self.answers == 1:

@@ -10,19 +10,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.compare._tables import Watch
 from card_envs.compare._tallies import sums_of
-from card_envs.compare.games import GamePlan, Games, play_games, portions
+from card_envs.compare.games import GamePlan, Games, Plan, play_games, portions
 from card_envs.compare.spread import THIS_PROCESS, Executor
 from card_envs.engine.buffers import check_int
 from card_envs.game import Game, Int8s
 from card_envs.opponents.about import unlike_training
-from card_envs.opponents.names import load_policy, phase_templates
+from card_envs.opponents.names import phase_templates
 from card_envs.opponents.phased import phase_actions
 from card_envs.opponents.policy import Policy, PolicyLike
 
@@ -31,6 +31,20 @@ PAIRS_AT_ONCE = 1024
 MIN_PAIRS_AT_ONCE = 16
 MODES = {True: "moves drawn", False: "likeliest moves"}  # how networks choose, in words
 WON = "won"  # reason of the end of a won solitaire
+
+
+class RecordedGame(NamedTuple):
+    """A game, move for move.
+
+    Attributes:
+        number: of its deal.
+        policies: numbers of those that played, by side.
+        actions: that were played.
+    """
+
+    number: int
+    policies: tuple[int, ...]
+    actions: list[int]
 
 
 @dataclass(frozen=True)
@@ -46,6 +60,7 @@ class Part:
         seconds: [P] processor time.
         decisions: [P] in that time.
         tallies: [P, R, SUMS] sums for the game's rates.
+        recorded: the games of the first deals, if they are kept.
     """
 
     first: int
@@ -54,6 +69,7 @@ class Part:
     seconds: NDArray[np.float64]
     decisions: NDArray[np.int64]
     tallies: NDArray[np.float64]
+    recorded: tuple[RecordedGame, ...] = ()
 
     @property
     def num_deals(self) -> int:
@@ -77,6 +93,7 @@ def join(parts: Sequence[Part]) -> Part:
         np.sum([part.seconds for part in parts], axis=0),
         np.sum([part.decisions for part in parts], axis=0),
         np.sum([part.tallies for part in parts], axis=0),
+        tuple(game for part in parts for game in part.recorded),
     )
 
 
@@ -106,54 +123,40 @@ def seating(sides: Sequence[int], num_policies: int, with_partner: bool) -> Int8
 
     A partner has all seats of a side but the first.
     """
-    own = np.array([not with_partner or side not in sides[:seat] for seat, side in enumerate(sides)])
-    tables = [np.where(own, np.array(sides) ^ swapped, num_policies) for swapped in range(num_policies)]
+    by_policy = np.array([not with_partner or side not in sides[:seat] for seat, side in enumerate(sides)])
+    tables = [np.where(by_policy, np.array(sides) ^ swapped, num_policies) for swapped in range(num_policies)]
     return np.array(tables, np.int8)
 
 
 @dataclass(frozen=True)
-class Contest:
+class Contest(Plan):
     """A contest: everything that a process needs to play a part of it.
 
     Attributes:
-        game: the game.
-        players: P names, as for `load_opponent`, or policies.
-        seed: of deals and policies.
-        options: of the game, as sorted items.
-        sampled: networks sample their actions, unless they were made to play the likeliest; False: they all play it.
         partner: player in all but the first seat of a side; empty: the same one in all seats of a side.
         frame: text before and after each name for `load_opponent`: with `("bidding=", "+greedy")` the policies differ
             only in their bidding.
+        recorded: number of deals whose games are kept move for move.
     """
 
-    game: Game
-    players: tuple[str | PolicyLike, ...]
-    seed: int = 0
-    options: tuple[tuple[str, Any], ...] = ()
-    sampled: bool = True
     partner: str | PolicyLike = ""
     frame: tuple[str, str] = ("", "")
+    recorded: int = 0
 
     @property
     def counts_wins(self) -> bool:
         """True if margins between two sides count episodes won, not points."""
-        return getattr(self.game.validated(dict(self.options)), "reward", "") == "win"
+        return getattr(self.validated(), "reward", "") == "win"
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The players' names."""
-        return tuple(
-            one if isinstance(one, str) else load_policy(one, "players", self.game).name for one in self.players
-        )
-
-    @property
-    def _framed(self) -> list[str | PolicyLike]:
-        return [one.join(self.frame) if isinstance(one, str) else one for one in self.players]
+    def seated(self, lineup: Iterable[int]) -> list[str | PolicyLike]:
+        """Return these players as they play, and the partner if there is one."""
+        players = (self.players[i] for i in lineup)
+        framed = [player.join(self.frame) if isinstance(player, str) else player for player in players]
+        return [*framed, *([self.partner] if self.partner else [])]
 
     def load(self) -> list[Policy]:
         """Return the policies, and the partner if there is one."""
-        players = [*self._framed, *([self.partner] if self.partner else [])]
-        return [load_policy(player, "players", self.game, self.sampled) for player in players]
+        return Plan(self.game, self.seated(range(len(self.players))), sampled=self.sampled).load()
 
     @cached_property
     def modes(self) -> list[bool | None]:
@@ -162,12 +165,12 @@ class Contest:
 
     def modes_in_words(self) -> str:
         """Return which networks draw their moves and which play the likeliest; empty if there are no networks."""
-        names = [*self.names, *([self.partner if isinstance(self.partner, str) else "partner"] if self.partner else [])]
-        return modes_in_words(zip(names, self.modes))
+        partner = self.partner if isinstance(self.partner, str) else "partner"
+        return modes_in_words(zip((*self.names, partner), self.modes))
 
     def check(self) -> None:
         """Raise ValueError, before anything is played, for a game, name or option that does not fit."""
-        self.game.validated(dict(self.options))
+        super().check()
         lineups(self.game, len(self.players))
         self.load()
         if self.partner and self.game.num_sides == self.game.rules.NUM_SEATS:
@@ -175,33 +178,35 @@ class Contest:
 
     def warnings(self) -> list[str]:
         """Return a line for each policy that was trained under other options."""
-        names = (*self.names, str(self.partner))
-        found = (
-            unlike_training(name, policy, self.game, dict(self.options)) for name, policy in zip(names, self.load())
-        )
-        return [line for line in dict.fromkeys(found) if line]
+        named = zip((*self.names, str(self.partner)), self.load())
+        lines = (unlike_training(name, policy, self.game, dict(self.options)) for name, policy in named)
+        return [line for line in dict.fromkeys(lines) if line]
 
     @property
     def deals_per_episode(self) -> int:
         """Scored deals in an episode, 1 if that is open."""
-        return self.game.view.num_deals(self.game.rules.new_state(self.game.validated(dict(self.options))))
+        return self.game.view.num_deals(self.game.rules.new_state(self.validated()))
 
     def play(self, numbers: NDArray[np.int64], watch: Watch | None = None) -> Part:
         """Play every pairing (in a solitaire: policy) on the deals with these numbers; `watch` as in `play_games`."""
-        rows = []
+        rows, recorded = [], []
         seconds = np.zeros(len(self.players))
         decisions = np.zeros(len(self.players), np.int64)
         stats: list[Any] = [0] * len(self.players)
+        num_recorded = int((np.asarray(numbers) < self.recorded).sum())
         for lineup in lineups(self.game, len(self.players)):
-            games = play_games(self.plan(lineup), numbers, watch)
+            games = play_games(self.plan(lineup, keep_moves=num_recorded > 0), numbers, watch)
             rows.append((_figures_alone if self.game.is_solitaire else _pair_figures)(self.game, games))
             for which, i in enumerate(lineup):
                 seconds[i] += games.seconds[which]
                 decisions[i] += games.decisions[which]
                 stats[i] = stats[i] + games.stats[:, which]
+            for table in range(num_recorded * len(lineup)):
+                by_side = lineup[::-1] if table % len(lineup) else lineup
+                recorded.append(RecordedGame(int(games.number[table]), by_side, games.actions_of(table)))
         margins, wins = (np.array([row[k] for row in rows]) for k in range(2))
         tallies = np.array([sums_of(self.game, of_policy) for of_policy in stats])
-        return Part(int(numbers[0]), margins, wins, seconds, decisions, tallies)
+        return Part(int(numbers[0]), margins, wins, seconds, decisions, tallies, tuple(recorded))
 
     def plan(self, lineup: Sequence[int], keep_moves: bool = False) -> GamePlan:
         """Return the games of one or two of the policies.
@@ -210,10 +215,10 @@ class Contest:
         """
         # Copies of a player get streams of their own.
         streams = [0, 1, 2] if len(lineup) > 1 else [*lineup, len(self.players)]
-        players = [*(self._framed[i] for i in lineup), *([self.partner] if self.partner else [])]
+        lineups = seating(self.game.sides, len(lineup), bool(self.partner))
         return GamePlan(
-            self.game, players, seating(self.game.sides, len(lineup), bool(self.partner)), self.seed, self.options,
-            self.sampled, mirrored=True, streams=streams, keep_moves=keep_moves,
+            self.game, self.seated(lineup), self.seed, self.options, self.sampled, lineups, mirrored=True,
+            streams=streams, keep_moves=keep_moves,
         )  # fmt: skip
 
     def expected_moves(self, numbers: NDArray[np.int64]) -> int:

@@ -8,7 +8,7 @@ seats, `P` players, `K` line-ups, `A` actions.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from card_envs.compare._tables import (
     LOG_SIZE,
-    Asker,
+    TimedPolicy,
     Watch,
     blank_ledger,
     measure_players,
@@ -35,67 +35,98 @@ MOST_DEALS = 1 << 62  # so that their numbers are those of tables
 
 
 @dataclass(frozen=True)
-class GamePlan:
-    """Games to play: with the numbers of some deals, it decides every move.
+class Plan:
+    """What is played: with the numbers of some deals, it decides all of them. What else a task needs, its class adds.
 
     Attributes:
         game: the game.
         players: P names, as for `load_opponent`, or policies.
-        lineups: [K, S] the player in each seat.
         seed: of deals and players.
         options: of the game, as items.
         sampled: networks sample their actions, unless they were made to play the likeliest; False: they all play it.
+    """
+
+    game: Game
+    players: Sequence[str | PolicyLike] = ()
+    seed: int = 0
+    options: tuple[tuple[str, Any], ...] = ()
+    sampled: bool = True
+
+    def check(self) -> None:
+        """Raise ValueError if an attribute is something else, or an option does not fit."""
+        check_game(self.game)
+        if not isinstance(self.players, (list, tuple)):
+            raise ValueError(f"players: expected a list of names and policies, got {short_repr(self.players)}")
+        seed_number(self.seed)
+        if not isinstance(self.options, tuple) or not all(isinstance(item, tuple) for item in self.options):
+            raise ValueError(f"options: expected items, tuple(options.items()), got {short_repr(self.options)}")
+        check_bool(self.sampled, "sampled")
+        self.validated()
+
+    def validated(self) -> Any:
+        """Return the options, validated. Raises ValueError."""
+        return self.game.validated(dict(self.options))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The players' names."""
+        loaded = (name if isinstance(name, str) else load_policy(name, "players", self.game) for name in self.players)
+        return tuple(policy if isinstance(policy, str) else policy.name for policy in loaded)
+
+    def load(self) -> list[Policy]:
+        """Return the players, loaded if they were given by name. Raises ValueError."""
+        return [load_policy(player, "players", self.game, self.sampled) for player in self.players]
+
+    def deal(self, numbers: Int64s) -> NDArray[Any]:
+        """Return [B] States after the first deal of these numbers."""
+        return new_tables(self.game, dict(self.options), self.seed, numbers)
+
+
+@dataclass(frozen=True)
+class GamePlan(Plan):
+    """Games to play: with the numbers of some deals, it decides every move.
+
+    Attributes:
+        lineups: [K, S] the player in each seat; None: in line-up i, player i modulo P is on the first side, and so on.
         mirrored: each deal is played once with every line-up; False: deal i with line-up i modulo K.
         streams: of the players' random numbers, at least P; empty: 0, 1, ...
         keep_moves: keep the decisions.
         keep_values: keep what players that are asked expect of each action, and the decisions.
-
-    Raises:
-        ValueError: an attribute is something else, or they do not fit together. Names and options are looked up when
-            the plan is played.
     """
 
-    game: Game
-    players: Sequence[str | PolicyLike]
-    lineups: Int8s
-    seed: int = 0
-    options: tuple[tuple[str, Any], ...] = ()
-    sampled: bool = True
+    lineups: Int8s | None = None
     mirrored: bool = False
     streams: Sequence[int] = ()
     keep_moves: bool = False
     keep_values: bool = False
 
-    def __post_init__(self) -> None:
-        check_game(self.game)
-        if not isinstance(self.players, (list, tuple)) or not self.players:
-            raise ValueError(f"players: expected a list of names and policies, got {short_repr(self.players)}")
+    def check(self) -> None:
+        """Raise ValueError if an attribute is something else, or they do not fit together."""
+        super().check()
+        if not self.players:
+            raise ValueError("players: expected a list of names and policies, got none")
         last, num_seats = len(self.players) - 1, self.game.rules.NUM_SEATS
-        shape = max(1, np.size(self.lineups) // num_seats), num_seats
-        lineups = checked("lineups", self.lineups, shape, INT8, written=False)
-        if not 0 <= lineups.min() <= lineups.max() <= last:
-            raise ValueError(f"lineups: expected 0 to {last}, got {lineups.min()} to {lineups.max()}")
-        seed_number(self.seed)
-        if not isinstance(self.options, tuple) or not all(isinstance(item, tuple) for item in self.options):
-            raise ValueError(f"options: expected items, tuple(options.items()), got {short_repr(self.options)}")
-        for name in ("sampled", "mirrored", "keep_moves", "keep_values"):
+        if self.lineups is not None:
+            shape = max(1, np.size(self.lineups) // num_seats), num_seats
+            lineups = checked("lineups", self.lineups, shape, INT8, written=False)
+            if not 0 <= lineups.min() <= lineups.max() <= last:
+                raise ValueError(f"lineups: expected 0 to {last}, got {lineups.min()} to {lineups.max()}")
+        for name in ("mirrored", "keep_moves", "keep_values"):
             check_bool(getattr(self, name), name)
         if not isinstance(self.streams, (list, tuple)) or 0 < len(self.streams) <= last:
             raise ValueError(f"streams: expected {last + 1} numbers, got {short_repr(self.streams)}")
         for stream in self.streams:
             check_int(stream, 0, None, "streams")
 
-    @staticmethod
-    def of_self_play(
-        game: Game, player: str | PolicyLike, seed: int, options: Mapping[str, Any], **settings: Any
-    ) -> GamePlan:
-        """Return a plan of games with one player in all seats; `settings` are further attributes."""
-        seats = np.zeros((1, game.rules.NUM_SEATS), np.int8)
-        return GamePlan(game, [player], seats, seed, tuple(options.items()), **settings)
-
-    def load(self) -> list[Policy]:
-        """Return the players, loaded if they were given by name. Raises ValueError."""
-        return [load_policy(player, "players", self.game, self.sampled) for player in self.players]
+    def seat(self, numbers: Int64s) -> tuple[Int64s, Int8s]:
+        """Return the deal [N] and the line-up [N, S] of each table."""
+        lineups = self.lineups
+        if lineups is None:
+            num_players = len(self.players)
+            lineups = (np.add.outer(np.arange(num_players), self.game.sides) % num_players).astype(np.int8)
+        if self.mirrored:
+            return np.repeat(numbers, len(lineups)), np.tile(lineups, (len(numbers), 1))
+        return numbers, lineups[numbers % len(lineups)]
 
 
 @dataclass(frozen=True)
@@ -168,50 +199,41 @@ def play_games(plan: GamePlan, numbers: Int64s, watch: Watch | None = None) -> G
         raise ValueError(f"plan: expected a GamePlan, got {short_repr(plan)}")
     if watch is not None and not callable(watch):
         raise ValueError(f"watch: expected a function of a number of moves, got {short_repr(watch)}")
-    game, numbers = plan.game, _deal_numbers(numbers)
-    deals, lineup = _seating(plan, numbers)
-    states = new_tables(game, dict(plan.options), plan.seed, deals)
+    plan.check()
+    game, deals = plan.game, np.asarray(numbers)
+    if (
+        deals.ndim != 1
+        or deals.dtype.kind not in "iu"
+        or not len(deals)
+        or not 0 <= deals.min() <= deals.max() <= MOST_DEALS
+    ):
+        raise ValueError(
+            f"numbers: expected whole numbers of deals, from 0 on, at least one, got {short_repr(numbers)}"
+        )
+    numbers = deals.astype(np.int64)
+    deals, lineup = plan.seat(numbers)
+    states = plan.deal(deals)
     first_seat = states["seat"].copy()
     rngs = [np.random.default_rng([plan.seed, int(numbers[0]), i]) for i in plan.streams or range(len(plan.players))]
     players = plan.load()
     for player in players:  # results must not depend on what this process played before
         player.reset()
     seated = seat_players(players, lineup, rngs)
-    askers = [Asker(game, player, hide_seed(rng), plan.keep_values) for player, rng in zip(players, rngs)]
+    timed = [TimedPolicy(game, player, hide_seed(rng), plan.keep_values) for player, rng in zip(players, rngs)]
     log_size = LOG_SIZE * (plan.keep_moves or plan.keep_values)
     ledger = blank_ledger(game, len(states), len(plan.players), len(numbers), log_size)
-    ledger, said, compiled_seconds = play_out(game, states, seated, askers, ledger, watch)
-    seconds, decisions = measure_players(askers, seated.kinds, ledger.moves, compiled_seconds)
+    ledger, expected, compiled_seconds = play_out(game, states, seated, timed, ledger, watch)
+    seconds, decisions = measure_players(timed, seated.kinds, ledger.moves, compiled_seconds)
     played = ledger.log[..., 0] >= 0
     action, seat = np.ascontiguousarray(ledger.log[played].T)
     starts = np.r_[0, np.cumsum(played.sum(axis=1))]
     values = None
     if plan.keep_values:
         values = np.full((len(action), game.rules.NUM_ACTIONS), np.nan, np.float32)
-        for tables, before, means in said:
+        for tables, before, means in expected:
             values[starts[tables] + before] = means
     player_of = lineup[np.repeat(np.arange(len(deals)), np.diff(starts)), seat]
     return Games(
         deals, lineup, first_seat, states, ledger.rewards, ledger.moves, seconds, decisions, ledger.stats, starts,
         seat.astype(np.int8), player_of, action, values,
     )  # fmt: skip
-
-
-def _deal_numbers(given: Any) -> Int64s:
-    """Return [N] numbers of deals, N above 0. Raises ValueError."""
-    numbers = np.asarray(given)
-    if (
-        numbers.ndim != 1
-        or numbers.dtype.kind not in "iu"
-        or not len(numbers)
-        or not 0 <= numbers.min() <= numbers.max() <= MOST_DEALS
-    ):
-        raise ValueError(f"numbers: expected whole numbers of deals, from 0 on, at least one, got {short_repr(given)}")
-    return numbers.astype(np.int64)
-
-
-def _seating(plan: GamePlan, numbers: Int64s) -> tuple[Int64s, Int8s]:
-    """Return the deal [N] and the line-up [N, S] of each table."""
-    if plan.mirrored:
-        return np.repeat(numbers, len(plan.lineups)), np.tile(plan.lineups, (len(numbers), 1))
-    return numbers, plan.lineups[numbers % len(plan.lineups)]

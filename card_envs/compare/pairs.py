@@ -119,7 +119,7 @@ def play_pairs(
     for policy in policies:
         warn_if_unlike_training(policy, game, options or {})
     # What was given by name is loaded again for each portion: a class of the user's may keep state.
-    players = tuple(given if isinstance(given, str) else one for given, one in zip((first, second), policies))
+    players = tuple(player if isinstance(player, str) else policy for player, policy in zip((first, second), policies))
     contest = Contest(game, players, seed_number(seed), tuple((options or {}).items()), sampled)
     parts = []
     for part in play_contest(contest, pairs):

@@ -62,56 +62,56 @@ def survey_sheet(title: str, surveys: dict[str, Survey]) -> Sheet:
     return sheet
 
 
-def comparison_sheets(title: str, found: Standings) -> list[Sheet]:
+def comparison_sheets(title: str, results: Standings) -> list[Sheet]:
     """Return the tables of the standings, best first, and of all pairings."""
-    return [standings_sheet(title, found), pairings_sheet(found)]
+    return [standings_sheet(title, results), pairings_sheet(results)]
 
 
-def standings_sheet(title: str, found: Standings) -> Sheet:
+def standings_sheet(title: str, results: Standings) -> Sheet:
     """Return a table with a row for each policy."""
     columns: dict[str, Show] = {"rating": whole, "win_share": percent, "margin_per_episode": interval}
-    if found.contest.game.is_solitaire:
+    if results.contest.game.is_solitaire:
         columns = {"win_share": percent, "score": interval}
-    if found.policies[0].won_of_winnable:
+    if results.policies[0].won_of_winnable:
         columns["won_of_winnable"] = percent
     sheet = Sheet(title=title, show_lines=True)
     sheet.add_column("", overflow="fold")
     for column in (*map(worded, columns), "a move"):
         sheet.add_column(column, justify="right", no_wrap=True)
-    for policy in (found.policies[i] for i in found.best_first):
+    for policy in (results.policies[i] for i in results.best_first):
         cells = [show(getattr(policy, name)) for name, show in columns.items()]
         sheet.add_row(policy.name, *cells, duration(policy.microseconds_per_move))
-    if not found.contest.game.is_solitaire:
-        sheet.caption = anchor_in_words(found)
-    if found.solved is not None:
-        sheet.caption = f"winnable: the {found.solved['won']:,} deals that the solver won"
+    if not results.contest.game.is_solitaire:
+        sheet.caption = anchor_in_words(results)
+    if results.solved is not None:
+        sheet.caption = f"winnable: the {results.solved['won']:,} deals that the solver won"
     return sheet
 
 
-def anchor_in_words(found: Standings) -> str:
+def anchor_in_words(results: Standings) -> str:
     """Say what has rating 1000."""
-    return "the mean of the ratings is 1000" if found.anchor is None else f"{found.anchor} has rating 1000"
+    return "the mean of the ratings is 1000" if results.anchor is None else f"{results.anchor} has rating 1000"
 
 
-def pairings_sheet(found: Standings) -> Sheet:
+def pairings_sheet(results: Standings) -> Sheet:
     """Return a table with a row for each pairing."""
-    alone = found.contest.game.is_solitaire
+    alone = results.contest.game.is_solitaire
     columns: dict[str, Show] = {"win_share": percent, "margin_per_deal": interval}
     if alone:
         columns = {"wins_more": percent, "score_more": interval}
-    elif found.deals_per_episode == 1:
+    elif results.deals_per_episode == 1:
         columns = {"win_share": percent, "margin_per_episode": interval}
     sheet = Sheet(title="on the same deals" if alone else "against each other", show_lines=True)
     sheet.add_column("", overflow="fold")
     for column in (*map(worded, columns), "pairs needed*"):
         sheet.add_column(column, justify="right", no_wrap=True)
-    for pairing in found.pairings:
+    for pairing in results.pairings:
         cells = [show(getattr(pairing, name)) for name, show in columns.items()]
         between = "more than" if alone else "against"
         sheet.add_row(f"{pairing.first}\n{between} {pairing.second}", *cells, needed(pairing.pairs_needed))
     sheet.caption = (
         f"* to show a difference with 80 % power (score or margin / wins);\n"
-        f"the nearest two are {found.nearest.first} and {found.nearest.second}"
+        f"the nearest two are {results.nearest.first} and {results.nearest.second}"
     )
     return sheet
 
@@ -127,17 +127,17 @@ def figures_sheet(game: Game, by_policy: Mapping[str, Tallied]) -> Sheet:
     for column in columns:
         sheet.add_column(f"{column}, %" if kinds[column] == {True} else column, justify="right", no_wrap=True)
     for row in dict.fromkeys(ratio.row for ratio in game.view.RATES):
-        shown = {
+        rows = {
             name: figures[row]
             for name, figures in by_policy.items()
             if any(figure and figure.mean for figure in figures[row].values())
         }
-        for number, (name, of) in enumerate(shown.items()):
+        for number, (name, of) in enumerate(rows.items()):
             cells = [
                 on_one_line(of.get(column), (row, column) in in_percent, unit=kinds[column] != {True})
                 for column in columns
             ]
-            sheet.add_row("" if number else row, name, *cells, end_section=number == len(shown) - 1)
+            sheet.add_row("" if number else row, name, *cells, end_section=number == len(rows) - 1)
     return sheet
 
 
@@ -179,14 +179,14 @@ def duration(microseconds: float) -> str:
     return f"{microseconds / factor:.1f} {unit}"
 
 
-def show_comparison(console: Console, title: str, found: Standings, brief: bool) -> None:
+def show_comparison(console: Console, title: str, results: Standings, brief: bool) -> None:
     """Print the tables of a contest: all, or the first alone."""
-    for sheet in comparison_sheets(title, found)[: 1 if brief else None]:
+    for sheet in comparison_sheets(title, results)[: 1 if brief else None]:
         console.print(sheet)
-    if found.warning is not None:
-        console.print(found.warning)
+    if results.warning is not None:
+        console.print(results.warning)
     if not brief:
-        show_figures(console, found.contest.game, {policy.name: policy.figures for policy in found.policies})
+        show_figures(console, results.contest.game, {policy.name: policy.figures for policy in results.policies})
 
 
 def show_figures(console: Console, game: Game, by_policy: Mapping[str, Tallied]) -> None:
@@ -245,7 +245,7 @@ def _kind(path: Path) -> str:
     return path.suffix[1:].lower() or "png"
 
 
-def draw(title: str, found: Standings, path: Path) -> None:
+def draw(title: str, results: Standings, path: Path) -> None:
     """Draw a matrix of all pairings beside ratings (in a solitaire: wins) with their intervals.
 
     Raises:
@@ -254,15 +254,15 @@ def draw(title: str, found: Standings, path: Path) -> None:
     check_picture(path)
     from matplotlib.figure import Figure
 
-    alone = found.contest.game.is_solitaire
-    policies = [found.policies[i] for i in found.best_first]
+    alone = results.contest.game.is_solitaire
+    policies = [results.policies[i] for i in results.best_first]
     names = [printable(policy.name) for policy in policies]
-    shown = [policy.rating or policy.win_share for policy in policies]
+    strengths = [policy.rating or policy.win_share for policy in policies]
     scale = 100 if alone else 1
     figure = Figure(figsize=(4.2 + 1.9 * len(names), 2.2 + 0.75 * len(names)), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[len(names) + 0.5, 2.2])
-    _matrix(left, found)
-    mean, low, high = (scale * np.array([getattr(one, name) for one in shown]) for name in ("mean", "low", "high"))
+    _matrix(left, results)
+    mean, low, high = scale * np.array([(each.mean, each.low, each.high) for each in strengths]).T
     reach = np.array([mean - low, high - mean])
     endless = np.isinf(reach)
     reach[endless] = reach[~endless].max(initial=0) or ENDLESS  # an arrow
@@ -274,22 +274,22 @@ def draw(title: str, found: Standings, path: Path) -> None:
     right.set_ylim(len(names) - 0.5, -0.5)
     right.margins(x=0.15)
     right.grid(axis="x", alpha=0.3)
-    scale_of_ratings = f"rating (400 points: odds of 10 to 1)\n{anchor_in_words(found)}"
+    scale_of_ratings = f"rating (400 points: odds of 10 to 1)\n{anchor_in_words(results)}"
     right.set_xlabel("episodes won, %" if alone else scale_of_ratings)
     figure.suptitle(printable(title))
     save_picture(figure, path, dpi=150)
 
 
-def _matrix(axes: Any, found: Standings) -> None:
+def _matrix(axes: Any, results: Standings) -> None:
     """Draw the matrix of rows against columns; blue where the row is better."""
-    alone = found.contest.game.is_solitaire
+    alone = results.contest.game.is_solitaire
     even = 0.0 if alone else 0.5
-    order = found.best_first
-    names = [printable(found.policies[i].name) for i in order]
+    order = results.best_first
+    names = [printable(results.policies[i].name) for i in order]
     size = len(order)
     shares = np.full((size, size), np.nan)
     texts = {}
-    for (i, j), pairing in zip(combinations(range(size), 2), found.pairings):
+    for (i, j), pairing in zip(combinations(range(size), 2), results.pairings):
         row, column = order.index(i), order.index(j)
         share, points = (pairing.win_share or pairing.wins_more), (pairing.margin_per_episode or pairing.score_more)
         assert share and points
@@ -307,5 +307,5 @@ def _matrix(axes: Any, found: Standings) -> None:
         axes.text(column, row, text, ha="center", va="center", fontsize=9, color="white" if strong else "black")
     axes.set_xticks(range(size), names)
     axes.set_yticks(range(size), names)
-    shown = "row more than column: wins, score" if alone else "row against column: episodes won, margin an episode"
-    axes.set_title(f"{shown}; intervals: 95 %", fontsize=10)
+    title = "row more than column: wins, score" if alone else "row against column: episodes won, margin an episode"
+    axes.set_title(f"{title}; intervals: 95 %", fontsize=10)

@@ -169,8 +169,8 @@ def _over_cluster(work: Callable[[Portion], Result], portions: Sequence[Portion]
     except ray.exceptions.RayError as error:
         raise OSError(f"Ray cluster {address}: {str(error).splitlines()[0]}") from None
     finally:
-        for one in waiting:  # after an error or Ctrl-C
-            ray.cancel(one)
+        for portion in waiting:  # after an error or Ctrl-C
+            ray.cancel(portion)
 
 
 def _do(work: Callable[[Portion], Result], portion: Portion) -> Result:

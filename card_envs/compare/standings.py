@@ -269,11 +269,11 @@ def _pairings_alone(names: Sequence[str], part: Part) -> list[PairingFigures]:
     wins, scores = (rows[first] - rows[second] for rows in (part.wins, part.margins))
     return [
         PairingFigures(
-            first=one,
-            second=other,
+            first=first_name,
+            second=second_name,
             wins_more=share(wins_more, least=-1),
             score_more=estimate(score_more),
             pairs_needed=PairsNeeded(pairs_needed(score_more), pairs_needed(wins_more)),
         )
-        for (one, other), wins_more, score_more in zip(combinations(names, 2), wins, scores)
+        for (first_name, second_name), wins_more, score_more in zip(combinations(names, 2), wins, scores)
     ]

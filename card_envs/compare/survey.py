@@ -15,7 +15,7 @@ from card_envs.compare._tallies import Tallied, sums_of, tallied
 from card_envs.compare.estimates import Estimate, as_json, estimate, share, share_of
 from card_envs.compare.games import GamePlan, play_games, portions
 from card_envs.compare.spread import THIS_PROCESS, Executor
-from card_envs.engine.buffers import check_game, check_int, seed_number
+from card_envs.engine.buffers import check_game, check_int
 from card_envs.game import Game, Int64s
 from card_envs.opponents.names import load_policy
 from card_envs.opponents.policy import PolicyLike
@@ -127,7 +127,7 @@ def survey(
         progress: called with the number of episodes finished since the last call.
     """
     check_game(game)
-    plan = GamePlan.of_self_play(game, load_policy(policy, "policy", game), seed_number(seed), options or {})
+    plan = GamePlan(game, [load_policy(policy, "policy", game)], seed, tuple((options or {}).items()))
     parts = []
     for part in play_portions(plan, episodes):
         parts.append(part)

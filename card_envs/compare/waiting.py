@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import timedelta
 from threading import Event, Thread
 from typing import TypeVar
@@ -34,63 +34,93 @@ class TimeLeft(ProgressColumn):
         return Text(f"about {timedelta(seconds=round(left))} left")
 
 
-@contextmanager
-def waiting(console: Console, first: float = FIRST_LINE, last: float = LAST_LINE) -> Iterator[Progress]:
-    """Show progress until the work ends or is interrupted: a bar at a terminal, otherwise a line now and then.
+class ProgressBar:
+    """Shows how far the steps of a command are: as bars at a terminal, otherwise as a line now and then.
 
-    Args:
-        console: of the command; if it is no terminal, stderr shows the progress.
-        first: seconds until the first line; the time to the next one doubles.
-        last: most seconds between lines.
+    Use it in a `with` statement.
+
+    Attributes:
+        stopped: whether Ctrl-C ended `collect`.
     """
-    shown = console if console.is_terminal else error_console()
-    columns = (BarColumn(20), TaskProgressColumn(), TimeElapsedColumn(), TimeLeft())
-    text = TextColumn("{task.description}", markup=False)
-    progress = Progress(text, *columns, console=shown, transient=True, disable=not shown.is_terminal)
-    ended = Event()
 
-    def say_lines() -> None:
-        pause = first
-        while not ended.wait(pause):
-            pause = min(2 * pause, last)
-            for task in [task for task in progress.tasks if not task.finished][-1:]:  # the one at work
+    def __init__(self, console: Console, first: float = FIRST_LINE, last: float = LAST_LINE) -> None:
+        """Prepare the display.
+
+        Args:
+            console: the command's; if it is not a terminal, stderr shows the progress.
+            first: seconds until the first line; the time to the next one doubles.
+            last: most seconds between lines.
+        """
+        self.stopped = False
+        self._console = console if console.is_terminal else error_console()
+        self._progress = Progress(
+            TextColumn("{task.description}", markup=False),
+            *(BarColumn(20), TaskProgressColumn(), TimeElapsedColumn(), TimeLeft()),
+            console=self._console,
+            transient=True,
+            disable=not self._console.is_terminal,
+        )
+        self._pause, self._longest = first, last
+        self._ended = Event()
+
+    def __enter__(self) -> ProgressBar:
+        self._progress.start()
+        if not self._console.is_terminal and not os.environ.get(QUIET):
+            Thread(target=self._print_lines, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._progress.stop()
+
+    def begin(self, label: str, total: float) -> None:
+        """Begin a step, which `advance`, `update` and `collect` are about from now on."""
+        self._task = self._progress.add_task(label, total=total)
+
+    def advance(self, amount: float = 1) -> None:
+        """Add to what is done of the step."""
+        self._progress.advance(self._task, amount)
+
+    def update(self, completed: float, label: str | None = None) -> None:
+        """Say how much of the step is done, perhaps under another label."""
+        self._progress.update(self._task, completed=completed, description=label)
+
+    def collect(
+        self,
+        results: Iterable[Result],
+        show: Callable[[Result], object] | None = None,
+        save: Callable[[list[Result]], object] | None = None,
+    ) -> list[Result]:
+        """Return the results of the step until its end or Ctrl-C.
+
+        Args:
+            results: as they are finished.
+            show: called with each, to advance; None: each is 1 of the total.
+            save: called with all so far, periodically.
+        """
+        collected: list[Result] = []
+        saved = time.monotonic()
+        try:
+            for result in results:
+                collected.append(result)
+                if show is None:
+                    self.advance()
+                else:
+                    show(result)
+                if save is not None and time.monotonic() - saved > SAVE_SECONDS:
+                    with suppress(OSError):  # there may be room again at the end
+                        save(collected)
+                    saved = time.monotonic()
+        except KeyboardInterrupt:
+            self.stopped = True
+        return collected
+
+    def _print_lines(self) -> None:
+        pause = self._pause
+        while not self._ended.wait(pause):
+            pause = min(2 * pause, self._longest)
+            for task in [task for task in self._progress.tasks if not task.finished][-1:]:  # the step at work
                 done = [f"{task.percentage:.0f} %"] if task.total else []
                 spent = str(timedelta(seconds=round(task.elapsed or 0)))
                 line = f"{task.description}: {', '.join([*done, spent, str(TimeLeft().render(task))])}"
-                shown.print(line, soft_wrap=True)
-
-    speaker = Thread(target=say_lines, daemon=True)
-    with progress:
-        if not shown.is_terminal and not os.environ.get(QUIET):
-            speaker.start()
-        try:
-            yield progress
-        finally:
-            ended.set()
-
-
-def collect(
-    results: Iterable[Result],
-    show: Callable[[Result], object],
-    save: Callable[[list[Result]], object] = lambda found: None,
-) -> tuple[list[Result], bool]:
-    """Return results until the end or Ctrl-C, and whether Ctrl-C stopped them.
-
-    Args:
-        results: as they are finished.
-        show: called with each.
-        save: called with all so far, periodically.
-    """
-    found: list[Result] = []
-    saved = time.monotonic()
-    try:
-        for result in results:
-            found.append(result)
-            show(result)
-            if time.monotonic() - saved > SAVE_SECONDS:
-                with suppress(OSError):  # there may be room again at the end
-                    save(found)
-                saved = time.monotonic()
-    except KeyboardInterrupt:
-        return found, True
-    return found, False
+                self._console.print(line, soft_wrap=True)

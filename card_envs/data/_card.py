@@ -72,7 +72,7 @@ def card(plan: Plan, form: str, num_rows: int) -> str:
     foreign = [name for other, names in ONLY_IN.items() if other != form for name in names]
     columns = [name for name in COLUMNS if name not in foreign and (plan.values or name != "values")]
     tasks = ["reinforcement-learning"] + ["text-generation"] * (form == "jsonl")
-    who = f"played by {', '.join(plan.players)}" if plan.players else "won by the solver with all cards known"
+    who = f"played by {', '.join(plan.names)}" if plan.names else "won by the solver with all cards known"
     front = {
         "pretty_name": f"{game.title}, {who}",
         "license": LICENSE,
@@ -103,7 +103,7 @@ def _command(plan: Plan, form: str) -> str:
     """Return the command that generates the games of a plan."""
     words = ["python", "-m", "card_envs", "generate", plan.game.name, "--games", str(plan.games)]
     words += ["--seed", str(plan.seed), "--format", form, "--out", "games"]
-    words += ["--players", ",".join(plan.players)] if plan.players else ["--solve", str(plan.solve_seconds)]
+    words += ["--players", ",".join(plan.names)] if plan.names else ["--solve", str(plan.solve_seconds)]
     for name, value in plan.options:
         words += ["--option", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
     return shlex.join(words + ["--values"] * plan.values + ["--best"] * (not plan.sampled))

@@ -32,10 +32,10 @@ def digest_of(policy: PolicyLike, game: Game) -> str:
     and the functions that these use with theirs, unless they belong to an installed package. Functions count as this
     process imported them, also where their file has been edited since.
     """
-    found = hashlib.sha256(f"{version('card_envs')} {digest_sources(game_sources(game))}".encode())
+    digest = hashlib.sha256(f"{version('card_envs')} {digest_sources(game_sources(game))}".encode())
     for part in _parts(as_policy(policy, "policy"), {}):
-        found.update(len(part).to_bytes(8, "little") + part)
-    return found.hexdigest()[:HEX_DIGITS]
+        digest.update(len(part).to_bytes(8, "little") + part)
+    return digest.hexdigest()[:HEX_DIGITS]
 
 
 def _parts(value: Any, seen: dict[int, Any]) -> Iterator[bytes]:
@@ -76,22 +76,22 @@ def _inside(value: Any, seen: dict[int, Any]) -> Iterator[bytes]:
         for part in value:
             yield from _parts(part, seen)
     elif hasattr(value, "__dict__"):
-        inside = {name: one for name, one in vars(value).items() if name != "given_name"}
+        inside = {name: part for name, part in vars(value).items() if name != "given_name"}
         if callable(getattr(value, "act", None)):
             yield from _code_of(type(value))
-            yield repr([one for one in inside.values() if isinstance(one, (str, range))]).encode()
+            yield repr([part for part in inside.values() if isinstance(part, (str, range))]).encode()
         yield from _parts(inside, seen)
 
 
 def _code_of(policy: type | FunctionType) -> list[bytes]:
     """Return what a class and its bases, or a function, are made of, and all that they use unless it is installed."""
     parts: list[bytes] = []
-    own: Sequence[Any] = policy.__mro__ if isinstance(policy, type) else [policy]
-    waiting, seen = list(own), set()
+    classes: Sequence[Any] = policy.__mro__ if isinstance(policy, type) else [policy]
+    waiting, seen = list(classes), set()
     while waiting:
         used = waiting.pop()
         file = _source(used)
-        if file is None or used in seen or not (used in own or not _is_installed(file)):
+        if file is None or used in seen or not (used in classes or not _is_installed(file)):
             continue
         seen.add(used)
         values = [*vars(used).values()] if isinstance(used, type) else [value for _, value in first_used(used)]

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from card_envs.compare.rows import Rows
 from card_envs.compare.spread import Executor
-from card_envs.data._plan import Plan, Rows
+from card_envs.data._plan import Plan
 from card_envs.envs._observations import ObservationFormat
 from card_envs.system.files import OLD, clear_leftovers, short_repr
 
@@ -78,22 +79,20 @@ def _write_minari(
     """Play games into a data set below another root than the user's; return the number of decisions."""
     import minari
 
-    found: Any = None
+    dataset: Any = None
     games = count = 0
-    for part, rows in _in_order(
-        plan.parts(), workers.spread(partial(_played_episode, plan, plan.digests()), plan.parts())
-    ):
+    for part, rows in _in_order(plan.parts(), workers.spread(partial(_play_part, plan, plan.digests()), plan.parts())):
         episodes = list(_episodes(plan, rows))
-        if found is not None:
-            found.update_dataset_from_buffer(episodes)
+        if dataset is not None:
+            dataset.update_dataset_from_buffer(episodes)
         elif episodes:  # no deal of a part may have been won
             with _datasets_in(root):
-                found = minari.create_dataset_from_buffers(
+                dataset = minari.create_dataset_from_buffers(
                     dataset_id,
                     episodes,
                     observation_space=ObservationFormat(plan.game).space(),
                     action_space=spaces.Discrete(plan.game.rules.NUM_ACTIONS),
-                    algorithm_name=", ".join(plan.players) or "solver",
+                    algorithm_name=", ".join(plan.names) or "solver",
                     description=f"{plan.game.title}: {plan.as_dict()}",
                     data_format="arrow",
                 )
@@ -145,7 +144,7 @@ def _make_known(hidden: Path, root: Path, dataset_id: str) -> None:
     (hidden / dataset_id).rename(target)
 
 
-def _played_episode(plan: Plan, digests: dict[str, str], part: range) -> tuple[range, Rows]:
+def _play_part(plan: Plan, digests: dict[str, str], part: range) -> tuple[range, Rows]:
     return part, plan.play(part, digests)
 
 
@@ -166,16 +165,16 @@ def _episodes(plan: Plan, rows: Rows) -> Iterator[Any]:
     ends = np.flatnonzero(np.diff(rows.game)) + 1
     for number, game in enumerate(np.split(np.arange(len(rows.game)), ends)):
         for seat in range(plan.game.rules.NUM_SEATS):
-            own = game[rows.seat[game] == seat]
-            if len(own):
+            decided = game[rows.seat[game] == seat]
+            if len(decided):
                 yield EpisodeBuffer(
                     observations={
-                        "observation": np.concatenate([rows.obs[own], rows.finals[number, seat][None]]),
-                        "action_mask": np.concatenate([rows.mask[own], no_mask]),
+                        "observation": np.concatenate([rows.obs[decided], rows.finals[number, seat][None]]),
+                        "action_mask": np.concatenate([rows.mask[decided], no_mask]),
                     },
-                    actions=rows.action[own].astype(np.int64),
-                    rewards=rows.reward[own],
-                    terminations=rows.last[own],
-                    truncations=np.zeros(len(own), np.bool_),
+                    actions=rows.action[decided].astype(np.int64),
+                    rewards=rows.reward[decided],
+                    terminations=rows.last[decided],
+                    truncations=np.zeros(len(decided), np.bool_),
                     infos={},
                 )

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from card_envs.compare.rows import Rows
 from card_envs.compare.spread import Executor
 from card_envs.data._card import CARD, card, describe_columns
-from card_envs.data._plan import Plan, Rows
+from card_envs.data._plan import Plan
 from card_envs.game import Int8s
-from card_envs.play.episode import Episode
 from card_envs.system.files import (
     check_output_folder,
     clear_leftovers,
@@ -63,10 +63,10 @@ class _Writer:
             return False
         if self.format == "jsonl":  # no deals may have been won
             return _last_byte(path) == b"\n" or (path.stat().st_size == 0 and self.plan.solve_seconds is not None)
-        found = _settings_in(path)
-        if found is not None:
-            check_same(self.folder, found, self.settings)
-        return found is not None
+        settings = _settings_in(path)
+        if settings is not None:
+            check_same(self.folder, settings, self.settings)
+        return settings is not None
 
     def num_rows(self, part: range) -> int:
         """Return the number of rows in the file of a part."""
@@ -78,7 +78,7 @@ class _Writer:
 
     def content(self, part: range) -> tuple[range, bytes, int]:
         """Play a part; return it, the content of its file, and the number of rows."""
-        rows = self.plan.play(part, self.settings["digests"])
+        rows = self.plan.play(part, self.settings["digests"], keep_states=self.format == "jsonl")
         content = parquet(self.plan, rows, self.settings) if self.format == "parquet" else json_lines(self.plan, rows)
         return part, content, len(rows.seat)
 
@@ -153,10 +153,10 @@ def _check_folder(writer: _Writer, files: set[Path]) -> None:
     folder, settings = writer.folder, folder_settings(writer.folder)
     if settings is not None:
         check_same(folder, settings, writer.settings)
-    found = sorted((folder / PARTS).glob("games-*"))
-    if settings is None and writer.format == "jsonl" and found:
+    there = sorted((folder / PARTS).glob("games-*"))
+    if settings is None and writer.format == "jsonl" and there:
         raise ValueError(f"{folder}: holds games of another format, or without their settings; take another folder")
-    for file in found:
+    for file in there:
         if not S_ISREG(file.lstat().st_mode):
             raise ValueError(f"{folder}: holds {file.name}, which is no file of its own; take another folder")
         if file not in files:
@@ -169,8 +169,8 @@ def folder_settings(folder: Path) -> dict[str, Any] | None:
     """Return the settings in a folder of lines; None if there are none."""
     if not (folder / SETTINGS).exists():
         return None
-    found = read_json(folder / SETTINGS)
-    return found if isinstance(found, dict) else {}
+    settings = read_json(folder / SETTINGS)
+    return settings if isinstance(settings, dict) else {}
 
 
 def check_same(folder: Path, before: dict[str, Any], settings: dict[str, Any]) -> None:
@@ -182,8 +182,8 @@ def check_same(folder: Path, before: dict[str, Any], settings: dict[str, Any]) -
         names = [name for name, digest in settings["digests"].items() if before["digests"].get(name) != digest]
         whose = ", ".join(names)
         raise ValueError(f"{folder}: holds games of another {whose}: weights or code have changed; take another folder")
-    said = [f"{name} = {before.get(name)!r}" for name in settings if name in changed - {"digests"}]
-    raise ValueError(f"{folder}: holds other games, of {', '.join(said)}; take another folder")
+    differences = [f"{name} = {before.get(name)!r}" for name in settings if name in changed - {"digests"}]
+    raise ValueError(f"{folder}: holds other games, of {', '.join(differences)}; take another folder")
 
 
 def _settings_in(path: Path) -> dict[str, Any] | None:
@@ -191,10 +191,10 @@ def _settings_in(path: Path) -> dict[str, Any] | None:
     arrow, files = _arrow()
     try:
         with path.open("rb") as file:  # pyarrow itself opens no name that is not UTF-8
-            found = json.loads((files.read_schema(file).metadata or {}).get(METADATA, b"{}"))
+            settings = json.loads((files.read_schema(file).metadata or {}).get(METADATA, b"{}"))
     except (OSError, ValueError, arrow.ArrowException):
         return None
-    return found if isinstance(found, dict) else {}
+    return settings if isinstance(settings, dict) else {}
 
 
 def _last_byte(path: Path) -> bytes:
@@ -231,7 +231,7 @@ def parquet(plan: Plan, rows: Rows, settings: dict[str, Any] | None = None) -> b
         )
 
     columns = {name: arrow.array(getattr(rows, name)) for name in ("game", "deal", "seat", "action", "reward", "last")}
-    columns["player"] = arrow.DictionaryArray.from_arrays(rows.player, list(plan.players or (SOLVER,)))
+    columns["player"] = arrow.DictionaryArray.from_arrays(rows.player, list(plan.names or (SOLVER,)))
     columns |= {"obs": binary(rows.obs), "mask": binary(rows.mask)}
     if rows.values is not None:
         flat = arrow.array(rows.values.reshape(-1))
@@ -258,34 +258,31 @@ def as_int8(column: Any) -> Int8s:
 
 
 def json_lines(plan: Plan, rows: Rows) -> bytes:
-    """Return rows as lines of JSON: position, legal moves and move are text, and values are in the order of `legal`."""
+    """Return rows with their States as lines of JSON.
+
+    Position, legal moves and move are text, and values are in the order of `legal`.
+    """
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in _lines(plan, rows)).encode()
 
 
 def _lines(plan: Plan, rows: Rows) -> Iterator[dict[str, Any]]:
-    view = plan.game.view
-    options = plan.game.validated(dict(plan.options))
-    ends = np.r_[np.flatnonzero(np.diff(rows.game)) + 1, len(rows.game)] if len(rows.game) else np.zeros(0, np.int64)
-    for start, end in zip(np.r_[0, ends[:-1]], ends):
-        number = int(rows.game[start])
-        episode = Episode(plan.game, options, seed=plan.seed, number=number)
-        for i in range(int(start), int(end)):
-            state, seat = episode.table.state, int(rows.seat[i])
-            seen = view.view(state, seat)
-            legal = dict(zip(np.flatnonzero(rows.mask[i]).tolist(), seen["legal"], strict=True))
-            line = {
-                "game": number,
-                "deal": int(rows.deal[i]),
-                "seat": seat,
-                "player": (plan.players or (SOLVER,))[rows.player[i]],
-                "text": view.picture(seen),
-                "legal": seen["legal"],
-                "move": legal[int(rows.action[i])],
-                "reward": float(rows.reward[i]),
-                "last": bool(rows.last[i]),
-            }
-            if rows.values is not None:
-                said = rows.values[i, list(legal)].tolist()  # a list, as readers of tables lose keys that come late
-                line["values"] = [round(value, 3) if math.isfinite(value) else None for value in said]
-            yield line
-            episode.play(int(rows.action[i]))
+    view, names = plan.game.view, plan.names or (SOLVER,)
+    for i, state in enumerate(rows.states):
+        seat = int(rows.seat[i])
+        seen = view.view(state, seat)
+        legal = dict(zip(np.flatnonzero(rows.mask[i]).tolist(), seen["legal"], strict=True))
+        line = {
+            "game": int(rows.game[i]),
+            "deal": int(rows.deal[i]),
+            "seat": seat,
+            "player": names[rows.player[i]],
+            "text": view.picture(seen),
+            "legal": seen["legal"],
+            "move": legal[int(rows.action[i])],
+            "reward": float(rows.reward[i]),
+            "last": bool(rows.last[i]),
+        }
+        if rows.values is not None:
+            margins = rows.values[i, list(legal)].tolist()  # a list, as readers of tables lose keys that come late
+            line["values"] = [round(margin, 3) if math.isfinite(margin) else None for margin in margins]
+        yield line

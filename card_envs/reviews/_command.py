@@ -8,20 +8,18 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.progress import TaskID
 from rich.table import Table as Sheet
 from rich.text import Text
 
 from card_envs.compare.contests import Contest
 from card_envs.compare.estimates import FEW
+from card_envs.compare.games import Plan
 from card_envs.compare.report import check_picture, save_picture
 from card_envs.compare.spread import Executor
-from card_envs.compare.waiting import collect, waiting
+from card_envs.compare.waiting import ProgressBar
 from card_envs.game import Game
-from card_envs.opponents import load_opponent
 from card_envs.play.suits import with_suits
-from card_envs.reviews._judge import MoveJudge
-from card_envs.reviews._review import JUDGE, LEAST, LEVEL, Judged, Review, ReviewedMove, ReviewTask, review_task
+from card_envs.reviews._review import JUDGE, LEAST, LEVEL, Review, ReviewedMove, ReviewTask, load_judge, review_task
 
 NONE_WORSE = "no move was clearly worse than the judge's"
 NONE_JUDGED = "stopped before the first decisions were judged"
@@ -30,19 +28,14 @@ PRESETS = ("small", "strong", "champion")  # from weak to strong
 
 def judge_all(work: Mapping[str, ReviewTask], workers: Executor, console: Console) -> tuple[dict[str, Review], bool]:
     """Judge, with a progress bar for each name; return the reviews, and whether Ctrl-C stopped them."""
-    reviews, stopped = {}, False
-    with waiting(console) as progress:
+    reviews = {}
+    with ProgressBar(console) as bar:
         for name, task in work.items():
-            bar = progress.add_task(name, total=len(task))
-
-            def show(part: Judged, bar: TaskID = bar) -> None:
-                progress.advance(bar, len(part.moves))
-
-            judged, stopped = collect(task.judge(workers), show)
-            reviews[name] = task.review(judged)
-            if stopped:
+            bar.begin(name, len(task))
+            reviews[name] = task.review(bar.collect(task.judge(workers), lambda part: bar.advance(len(part.moves))))
+            if bar.stopped:
                 break
-    return reviews, stopped
+    return reviews, bar.stopped
 
 
 def check_review(game: Game, number: int, by: str | None) -> str:
@@ -51,7 +44,7 @@ def check_review(game: Game, number: int, by: str | None) -> str:
         raise ValueError("by: there is nothing to judge without --review N")
     judge = by or JUDGE
     if number:
-        MoveJudge(load_opponent(judge, game, sampled=False))
+        load_judge(game, judge)
     return judge
 
 
@@ -68,23 +61,22 @@ def review_policies(
         workers: who judges.
         console: to print to.
     """
-    game, options = contest.game, dict(contest.options)
-    work: dict[str, ReviewTask] = {}
+    game, work = contest.game, dict[str, ReviewTask]()
     try:
         for name in contest.names:
             with console.status(f"{name} plays {games} games"):
-                opponent = load_opponent(name, game, sampled=contest.sampled)
-                work[name] = review_task(opponent, number, by, options, contest.seed, games)
+                plan = Plan(game, [name], contest.seed, contest.options, contest.sampled)
+                work[name] = review_task(plan, number, by, games)
     except KeyboardInterrupt:
         work = {}
-    found, stopped = judge_all(work, workers, console) if work else ({}, True)
-    reviews = {name: review for name, review in found.items() if review.moves}
+    judged, stopped = judge_all(work, workers, console) if work else ({}, True)
+    reviews = {name: review for name, review in judged.items() if review.moves}
     if not reviews:
         console.print(NONE_JUDGED)
         return {}, stopped
     fewest, most = (bound(map(len, work.values())) for bound in (min, max))
-    judged = f"{fewest} decisions" if fewest == most else f"{fewest} to {most} decisions"
-    title = f"{game.title}: {judged} of each from {games} games against itself, judged by {by}"
+    decisions = f"{fewest} decisions" if fewest == most else f"{fewest} to {most} decisions"
+    title = f"{game.title}: {decisions} of each from {games} games against itself, judged by {by}"
     title += ", stopped before all were judged" if stopped else ""
     console.print(sheet_of(title, reviews, by_seat=False))
     for name, review in reviews.items():
@@ -126,10 +118,10 @@ def with_error(figure: float, error: float, digits: int) -> str:
 
 def show_costliest(console: Console, review: Review) -> None:
     """Print the moves that cost most, each with the position as its seat saw it."""
-    shown = review.costliest()
-    if not shown:
+    costliest = review.costliest()
+    if not costliest:
         console.print(NONE_WORSE)
-    for move in shown:
+    for move in costliest:
         console.print(Text(f"\n{cost_text(review, move)}"))
         console.print(with_suits(review.game.view.picture(move.view), console), highlight=False)
 
@@ -149,13 +141,8 @@ def draw_costs(title: str, review: Review, path: Path) -> None:
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
     for seat in sorted({move.seat for move in review.moves}):
-        own = [move for move in review.moves if move.seat == seat]
-        axes.step(
-            [move.number + 1 for move in own],
-            np.cumsum([move.cost for move in own]),
-            where="post",
-            label=f"seat {seat}",
-        )
+        numbers, costs = zip(*((move.number + 1, move.cost) for move in review.moves if move.seat == seat))
+        axes.step(numbers, np.cumsum(costs), where="post", label=f"seat {seat}")
     axes.set_xlabel("move")
     axes.set_ylabel(f"cost so far, {review.game.view.MARGIN_UNIT}")
     axes.grid(alpha=0.3)

@@ -101,13 +101,13 @@ class MoveJudge:
         """Compile or load what `cost` needs at any position of the game."""
         _, decisions = decision_of(self.opponent.game, view)
         states = self._redrawn(decisions)
-        one, other = (self._line(states, int(action)) for action in np.flatnonzero(decisions.mask[0])[[0, -1]])
+        lines = np.stack([self._line(states, int(action)) for action in np.flatnonzero(decisions.mask[0])[[0, -1]]])
         self._own_line(decisions, states)
         self._scratch.states[0] = states[0]  # where a move is due in any case
-        self._loop(joins)(states, one, self._scratch)
+        self._loop(joins)(states, lines[0], self._scratch)
         self._turns.search_worlds(decisions, states, self._key(states))
-        tried = self._turns.try_lines(states, np.stack([one, other])[None], self._key(states), 2)
-        self._loop(write_cost)(states, tried.stats, int(one[0]), int(other[0]), np.zeros(2))
+        tried = self._turns.try_lines(states, lines[None], self._key(states), 2)
+        self._loop(write_cost)(states, tried.stats, int(lines[0, 0]), int(lines[1, 0]), np.zeros(2))
 
     def costs(
         self, decisions: Decisions, played: Int64s, rng: np.random.Generator
@@ -149,9 +149,9 @@ class MoveJudge:
             return best, 0.0, 0.0
         lines = np.stack([line, self._line(states, played)])[None]
         tried = self._turns.try_lines(states, lines, keys, self._num_worlds(states, lines, keys))
-        found = np.zeros(2)
-        self._loop(write_cost)(states, tried.stats, best, played, found)
-        return best, float(found[0]), float(found[1])
+        cost = np.zeros(2)
+        self._loop(write_cost)(states, tried.stats, best, played, cost)
+        return best, float(cost[0]), float(cost[1])
 
     def _num_worlds(self, states: NDArray[Any], lines: NDArray[np.int16], keys: UInt64s) -> int:
         """Return in how many worlds lines are priced: as many as there is time for, from a few that are thrown away."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache, partial
+from functools import partial
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -12,21 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from card_envs.compare.estimates import FEW, estimate
-from card_envs.compare.games import GamePlan, play_games, portions
+from card_envs.compare.games import GamePlan, Plan, play_games, portions
+from card_envs.compare.rows import read_rows
 from card_envs.compare.spread import THIS_PROCESS, Executor
 from card_envs.engine.buffers import check_int
 from card_envs.envs._replay import game_of
-from card_envs.game import Game, Int64s, State
+from card_envs.game import Game, Int64s
 from card_envs.opponents.about import warn_if_unlike_training
 from card_envs.opponents.names import load_cached
 from card_envs.opponents.policy import Opponent, decisions_at
-from card_envs.play.episode import Episode, read_episode
+from card_envs.play.episode import read_episode
 from card_envs.record import GameRecord
 from card_envs.reviews._judge import MoveJudge
 from card_envs.system.files import finite
 
 JUDGE = "strong"  # unless another is named
-AT_ONCE = 16  # decisions that are judged together
+BATCH_SIZE = 16  # decisions that are judged together
 NUMBER, GAMES = 1000, 50  # decisions of a policy that are judged, and games that they are from
 LEAST = 300  # decisions of several games without which their means have no error
 SURE = 2.0  # standard errors by which a cost must exceed 0 for the move to be called worse
@@ -184,8 +185,8 @@ class Review:
             return CostSummary.of(moves, self.games, sides)
 
         names = dict.fromkeys(move.phase for move in chosen)
-        found = {name: summary([move for move in chosen if move.phase == name]) for name in names}
-        return found | {"all": summary(chosen)}
+        by_phase = {name: summary([move for move in chosen if move.phase == name]) for name in names}
+        return by_phase | {"all": summary(chosen)}
 
     def costliest(self, number: int = 3) -> list[ReviewedMove]:
         """Return the moves that cost most, the worst first, of those that are clearly worse than the judge's."""
@@ -210,85 +211,71 @@ class Judged(NamedTuple):
     moves: list[ReviewedMove]
 
 
+def load_judge(game: Game, by: str) -> MoveJudge:
+    """Return the judge of this name. Raises ValueError: there is no such opponent, or it does not search."""
+    return MoveJudge(load_cached(by, game, sampled=False))
+
+
 def judge_decisions(game: Game, by: str, seed: int, portion: tuple[int, Decided]) -> Judged:
     """Judge some decisions, given with the number of the first; what they cost does not depend on the others."""
     first, decided = portion
-    judge = _judge_of(load_cached(by, game, sampled=False))
-    found = judge.costs(decisions_at(game, decided.states), decided.action, np.random.default_rng([seed, first]))
-    columns = zip(*(column.tolist() for column in decided[:3]), decided.states, *map(np.ndarray.tolist, found))
+    priced = load_judge(game, by).costs(
+        decisions_at(game, decided.states), decided.action, np.random.default_rng([seed, first])
+    )
+    columns = zip(*(column.tolist() for column in decided[:3]), decided.states, *map(np.ndarray.tolist, priced))
     moves = []
     for i, (number_of_game, number, length, state, best, cost, error) in enumerate(columns):
         action, weight, seat = int(decided.action[i]), float(decided.weight[i]), int(state["seat"])
         third = THIRDS[min(2, 3 * number // length)]
         phase = next((name for name, actions in game.view.PHASES.items() if action in actions), third)
-        played, better = (game.view.move_text(state, one) for one in (action, best))
+        played, better = (game.view.move_text(state, move) for move in (action, best))
         view = game.view.view(state, seat)
         moves.append(ReviewedMove(number_of_game, number, seat, phase, played, better, cost, error, weight, view))
     return Judged(first, moves)
 
 
-@lru_cache(8)
-def _judge_of(opponent: Opponent) -> MoveJudge:
-    return MoveJudge(opponent)
-
-
+@dataclass(frozen=True)
 class ReviewTask:
     """The decisions of a review, and who judges them.
 
     Attributes:
-        decided: those with more than one legal move.
+        plan: what was played; its seed is also that of the worlds that the judge draws.
+        by: name of the judge.
+        decided: the decisions, each with more than one legal move.
+        games: that they are from.
+        sides: as `Review.sides`.
+
+    Raises:
+        ValueError: the seed is not one, there is no such opponent, or it does not search.
     """
 
-    def __init__(self, game: Game, by: str, decided: Decided, seed: int = 0, games: int = 1, sides: int = 1) -> None:
-        """Take the decisions to judge.
+    plan: Plan
+    by: str
+    decided: Decided
+    games: int = 1
+    sides: int = 1
 
-        Args:
-            game: the game.
-            by: name of the judge.
-            decided: the decisions; those with one legal move are left out.
-            seed: of the worlds that the judge draws.
-            games: that the decisions are from.
-            sides: as `Review.sides`.
-
-        Raises:
-            ValueError: there is no such opponent, or it does not search.
-        """
-        self._judge = _judge_of(load_cached(by, game, sampled=False)).opponent.name
-        self._game, self._by, self._seed = game, by, check_int(seed, 0, None, "seed")
-        self._games, self._sides = games, sides
-        self.decided = with_choice(game, decided)
+    def __post_init__(self) -> None:
+        check_int(self.plan.seed, 0, None, "seed")
+        load_judge(self.plan.game, self.by)
 
     def __len__(self) -> int:
         return len(self.decided.action)
 
-    def judge(self, workers: Executor = THIS_PROCESS, at_once: int = AT_ONCE) -> Iterator[Judged]:
+    def judge(self, workers: Executor = THIS_PROCESS, size: int = BATCH_SIZE) -> Iterator[Judged]:
         """Yield the judged decisions in portions, as they are finished."""
-        work = [(rows.start, self.decided.at(rows)) for rows in portions(len(self), at_once)]
-        return workers.spread(partial(judge_decisions, self._game, self._by, self._seed), work)
+        work = [(rows.start, self.decided.at(rows)) for rows in portions(len(self), size)]
+        return workers.spread(partial(judge_decisions, self.plan.game, self.by, self.plan.seed), work)
 
     def review(self, judged: Iterable[Judged]) -> Review:
         """Return the review of what was judged, in any order."""
         moves = tuple(move for _, part in sorted(judged, key=lambda part: part.first) for move in part)
-        return Review(self._game, self._judge, moves, len(self), self._games, self._sides)
-
-
-def with_choice(game: Game, decided: Decided) -> Decided:
-    """Return the decisions with more than one legal move."""
-    return decided.at(np.flatnonzero(decisions_at(game, decided.states).mask.sum(axis=1) > 1))
-
-
-def _decided(game: Game, of_game: int, length: int, made: Iterable[tuple[int, State, int]]) -> Decided:
-    """Return decisions of one game, each of which stands for itself, from number, State and action."""
-    numbers, states, actions = zip(*made) if (made := list(made)) else ((), (), ())
-    n = len(numbers)
-    return Decided(
-        np.full(n, of_game), np.array(numbers, np.int64), np.full(n, length), np.array(list(states), game.rules.STATE),
-        np.array(actions, np.int64), np.ones(n),
-    )  # fmt: skip
+        judge = load_judge(self.plan.game, self.by).opponent.name
+        return Review(self.plan.game, judge, moves, len(self), self.games, self.sides)
 
 
 def record_decisions(record: GameRecord, seat: int | None = None) -> tuple[Game, Decided]:
-    """Return the game of a record, and the decisions of a seat or of all.
+    """Return the game of a record, and the decisions with a choice of a seat or of all.
 
     Raises:
         ValueError: the record does not fit, or the game has no such seat.
@@ -297,12 +284,11 @@ def record_decisions(record: GameRecord, seat: int | None = None) -> tuple[Game,
     if seat is not None:
         check_int(seat, 0, game.rules.NUM_SEATS - 1, "seat")
     episode, actions = read_episode(record, game, seed=0)
-    made = (
-        (number, state, action)
-        for number, (state, action) in enumerate(zip(episode.states_before(actions), actions, strict=True))
-        if seat in (None, int(state["seat"]))
-    )
-    return game, _decided(game, 0, len(record.moves), made)
+    n, states = len(actions), np.array(list(episode.states_before(actions)), game.rules.STATE)
+    chosen = (decisions_at(game, states).mask.sum(axis=1) > 1) & (True if seat is None else states["seat"] == seat)
+    numbers, lengths = np.arange(n), np.full(n, n)
+    decided = Decided(np.zeros(n, np.int64), numbers, lengths, states, np.array(actions, np.int64), np.ones(n))
+    return game, decided.at(np.flatnonzero(chosen))
 
 
 def review(record: GameRecord, by: str = JUDGE, seat: int | None = None, seed: int = 0) -> Review:
@@ -320,56 +306,48 @@ def review(record: GameRecord, by: str = JUDGE, seat: int | None = None, seed: i
         ValueError: the record, the judge or the seat does not fit.
     """
     game, decided = record_decisions(record, seat)
-    task = ReviewTask(game, by, decided, seed)
+    task = ReviewTask(Plan(game, seed=seed), by, decided)
     return task.review(task.judge())
 
 
-def sample_decisions(opponent: Opponent, number: int, games: int, options: dict[str, Any], seed: int = 0) -> Decided:
+def sample_decisions(plan: GamePlan, number: int, games: int) -> Decided:
     """Return a sample of the decisions with a choice that a policy makes in games against itself.
 
     All games are played to the end. Each gives the same number of decisions, or all that it has; the others then give
     more. Each decision stands for as many as its game has for each that was taken.
 
     Args:
-        opponent: plays in all seats.
+        plan: one player in all seats; moves are kept.
         number: of decisions, at least one for each game; fewer if the games have fewer.
         games: whose deals are those of tables 0, 1, … of the seed, the same for every policy.
-        options: of the game.
-        seed: of deals and policy.
     """
-    game = opponent.game
-    plan = GamePlan.of_self_play(game, opponent, seed, options, keep_moves=True)
-    played = play_games(plan, np.arange(games))
-    of_games = []
-    for i in range(games):
-        actions, episode = played.actions_of(i), Episode(game, game.validated(options), seed=seed, number=i)
-        made = zip(range(len(actions)), episode.states_before(actions), actions)
-        of_games.append(with_choice(game, _decided(game, i, len(actions), made)))
-    sizes = np.array([len(decided.action) for decided in of_games])
-    rng, samples = np.random.default_rng([seed, 1]), []
-    for decided, size, share in zip(of_games, sizes, divide_evenly(number, sizes)):
-        rows = np.sort(rng.choice(size, share, replace=False))
-        samples.append(decided.at(rows)._replace(weight=np.full(share, size / max(1, share))))
-    return Decided(*map(np.concatenate, zip(*samples)))
+    rows = read_rows(plan, play_games(plan, np.arange(games)), keep_states=True)
+    lengths, n = np.bincount(rows.game, minlength=games), len(rows.game)
+    numbers = np.arange(n) - (np.cumsum(lengths) - lengths)[rows.game]
+    decided = Decided(rows.game, numbers, lengths[rows.game], rows.states, rows.action.astype(np.int64), np.ones(n))
+    with_choice = np.flatnonzero(rows.mask.sum(axis=1) > 1)
+    sizes = np.bincount(rows.game[with_choice], minlength=games)
+    shares, rng = divide_evenly(number, sizes), np.random.default_rng([plan.seed, 1])
+    draws = [np.sort(rng.choice(size, share, replace=False)) for size, share in zip(sizes, shares)]
+    drawn = with_choice[np.concatenate(draws) + np.repeat(np.cumsum(sizes) - sizes, shares)]
+    return decided.at(drawn)._replace(weight=np.repeat(sizes / np.maximum(shares, 1), shares))
 
 
 def divide_evenly(number: int, sizes: Int64s) -> Int64s:
     """Divide a number into shares as equal as these sizes, which no share exceeds, allow; the first ones get more."""
     shares = np.zeros_like(sizes)
     while (left := min(number, sizes.sum()) - shares.sum()) > 0:
-        open_ones = np.flatnonzero(shares < sizes)
-        shares[open_ones[:left]] += max(1, left // len(open_ones))
+        unfilled = np.flatnonzero(shares < sizes)
+        shares[unfilled[:left]] += max(1, left // len(unfilled))
         shares = np.minimum(shares, sizes)
     return shares
 
 
-def review_task(
-    opponent: Opponent, number: int, by: str, options: dict[str, Any], seed: int, games: int = GAMES
-) -> ReviewTask:
+def review_task(plan: Plan, number: int, by: str, games: int = GAMES) -> ReviewTask:
     """Play the games of `review_policy`; return what there is to judge. There is one game for each decision at most."""
     games = min(check_int(games, 1, 1 << 20, "games"), check_int(number, 1, 1 << 20, "number"))
-    decided = sample_decisions(opponent, number, games, options, seed)
-    return ReviewTask(opponent.game, by, decided, seed, games, opponent.game.num_sides)
+    played = GamePlan(plan.game, plan.players, plan.seed, plan.options, plan.sampled, keep_moves=True)
+    return ReviewTask(plan, by, sample_decisions(played, number, games), games, plan.game.num_sides)
 
 
 def review_policy(
@@ -397,5 +375,5 @@ def review_policy(
         UserWarning: the opponent was trained under other options.
     """
     warn_if_unlike_training(opponent.policy, opponent.game, options or {})
-    task = review_task(opponent, number, by, options or {}, seed, games)
+    task = review_task(Plan(opponent.game, [opponent], seed, tuple((options or {}).items())), number, by, games)
     return task.review(task.judge())

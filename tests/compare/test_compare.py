@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from card_envs.compare._intervals import beta_cdf, student
 from card_envs.compare._ratings import bradley_terry, ratings
-from card_envs.compare._tables import Asker, new_tables
+from card_envs.compare._tables import TimedPolicy, new_tables
 from card_envs.compare._tallies import estimated
 from card_envs.compare.contests import Contest, chunks, join, play_contest, seating
 from card_envs.compare.estimates import Estimate, estimate, pairs_needed, share, share_of
@@ -284,7 +284,7 @@ def test_infinite_bounds_in_words() -> None:
 def test_the_first_answer_of_a_policy_is_not_timed() -> None:
     times = iter([0.0, 60.0, 100.0, 101.0, 200.0, 202.0])
     policy = load_opponent("random", HIGH_CARD).policy
-    asker = Asker(HIGH_CARD, policy, np.random.default_rng(0), clock=lambda: next(times))
+    asker = TimedPolicy(HIGH_CARD, policy, np.random.default_rng(0), clock=lambda: next(times))
     states = new_tables(HIGH_CARD, {}, 0, np.arange(5))
     timed = []
     for count in (5, 4, 2):
@@ -307,7 +307,7 @@ def test_what_an_answer_compiles_is_not_timed() -> None:
             return decisions.mask / decisions.mask.sum(axis=1, dtype=np.float32, keepdims=True)
 
     policy = Compiles()
-    asker = Asker(HIGH_CARD, as_policy(policy, "it"), np.random.default_rng(0))
+    asker = TimedPolicy(HIGH_CARD, as_policy(policy, "it"), np.random.default_rng(0))
     states = new_tables(HIGH_CARD, {}, 0, np.arange(5))
     asker.ask(states)
     asker.ask(states)
@@ -475,8 +475,9 @@ def test_tallies_are_what_replayed_games_show(game: Game, tmp_path: Path) -> Non
     if not game.view.RATES:
         pytest.skip("comparisons show no statistics of it")
     recount = facts_of(game).recount
-    contest = Contest(game, ("greedy", "random"), 7, tuple(short_options(game).items()))
-    save_records(contest, 1024, 32, tmp_path)  # the first 32 pairs
+    contest = Contest(game, ("greedy", "random"), 7, tuple(short_options(game).items()), recorded=20)
+    part = played(contest, 20)  # in two portions
+    assert save_records(contest, part, tmp_path) == len(list(tmp_path.iterdir())) == 40
     expected: Any = {(ratio.row, ratio.column): np.zeros((2, 2)) for ratio in game.view.RATES}
     for file in tmp_path.iterdir():
         record = GameRecord.load(file)
@@ -490,7 +491,7 @@ def test_tallies_are_what_replayed_games_show(game: Game, tmp_path: Path) -> Non
             found = recount(env.view(f"player_{seat}"), env.outcome()["reason"], movers, seat)
             for key, figure in found.items():
                 expected[key][policies[side]] += figure
-    sums = contest.play(chunks(1024)[0]).tallies[:, :, :2]
+    sums = part.tallies[:, :, :2]
     for number, key in enumerate(expected):
         assert sums[:, number].tolist() == expected[key].tolist(), key
     assert (sums[:, :, 1] > 0).any(axis=1).all()

@@ -38,8 +38,7 @@ def expected_of(decisions: Decisions) -> NDArray[np.float64]:
 
 
 def plan_of(game: Game, players: tuple[Any, ...], **settings: Any) -> GamePlan:
-    lineups = (np.arange(len(players))[:, None] + np.array(game.sides)) % len(players)
-    return GamePlan(game, players, lineups.astype(np.int8), 3, tuple(short_options(game).items()), **settings)
+    return GamePlan(game, players, 3, tuple(short_options(game).items()), **settings)
 
 
 def same(one: Games, other: Games) -> bool:
@@ -95,7 +94,7 @@ def test_what_is_kept_changes_nothing_else(game: Game) -> None:
 
 def test_deals_are_played_by_all_line_ups_or_by_one_in_turn() -> None:
     lineups = np.array([[0, 1], [1, 0], [1, 1]], np.int8)
-    plan = GamePlan(HIGH_CARD, ("greedy", "trivial"), lineups)
+    plan = GamePlan(HIGH_CARD, ("greedy", "trivial"), lineups=lineups)
     in_turn, by_all = (play_games(replace(plan, mirrored=mirrored), np.arange(2, 6)) for mirrored in (False, True))
     assert in_turn.number.tolist() == [2, 3, 4, 5] and np.array_equal(in_turn.lineup, lineups[[2, 0, 1, 2]])
     assert np.array_equal(by_all.number, np.repeat(in_turn.number, 3))
@@ -117,7 +116,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"players": ()}, "players: expected a list"),
     ({"players": ("greedy", 3)}, "players: expected a Policy"),
     ({"players": ("greedy", "nobody")}, "unknown opponent 'nobody'"),
-    *(({"lineups": lineups}, "lineups: expected") for lineups in (None, [[0, 1]], np.zeros((0, 2), np.int8))),
+    *(({"lineups": lineups}, "lineups: expected") for lineups in (3, [[0, 1]], np.zeros((0, 2), np.int8))),
     *(({"lineups": np.array(lineups, np.int8)}, "lineups: expected") for lineups in ([0, 1], [[0, 2]], [[0, -1]])),
     *(({"seed": seed}, "seed: expected a whole number from 0") for seed in (-1, 1.5, True)),
     *(({"options": options}, "options: expected items") for options in (None, {"cards": 3}, ("cards",))),

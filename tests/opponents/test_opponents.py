@@ -19,7 +19,7 @@ from safetensors.numpy import load, save
 
 import card_envs
 from card_envs.engine.batch import BatchEnv
-from card_envs.envs.aec import CardEnv
+from card_envs.envs.aec import env_with
 from card_envs.game import Game, layout_digest
 from card_envs.games import GAMES, get_game
 from card_envs.opponents import load_opponent, opponent_names
@@ -299,13 +299,15 @@ def test_wrong_games() -> None:
         load_opponent("greedy", 7)  # type: ignore[arg-type]
 
 
-def test_opponents_are_kept_until_their_files_change(tmp_path: Path) -> None:
+def test_opponents_are_kept_until_their_files_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not those with a class of the user's, which may keep state."""
     names = {"./mine": str(tmp_path / "mine")}
     names |= {"part": f"search:2,prior={names['./mine']}", "own": f"{__name__}:Legal"}
     saved(HIGH_CARD, tmp_path / "mine")
     one, same = ({key: load_cached(name, HIGH_CARD) for key, name in names.items()} for _ in range(2))
     assert {key for key in names if one[key] is same[key]} == {"./mine", "part"}
+    monkeypatch.chdir(tmp_path)
+    assert load_cached("./mine", HIGH_CARD) is one["./mine"]
     saved(HIGH_CARD, tmp_path / "mine", seed=1)
     assert not [key for key, name in names.items() if one[key] is load_cached(name, HIGH_CARD)]
     shutil.rmtree(tmp_path / "mine")
@@ -532,8 +534,9 @@ def test_advice(game: Game, tmp_path: Path) -> None:
                 assert advice[0] == (game.view.move_text(state, move), 1.0)
 
 
+@pytest.mark.mechanics
 def test_no_advice_out_of_turn(game: Game) -> None:
-    env = CardEnv(game, **short_options(game))
+    env = env_with(game, short_options(game))
     env.reset(seed=1)
     opponent = load_opponent("greedy", game)
     for agent in env.possible_agents:
@@ -711,6 +714,7 @@ def test_lists_of_names_are_split_between_them() -> None:
     assert split_names("greedy,") == ["greedy", ""]
 
 
+@pytest.mark.mechanics
 def test_where_nothing_is_tried_nothing_is_estimated(game: Game, tmp_path: Path) -> None:
     """As where a search has one candidate; and JSON has no numbers that are none."""
 
@@ -723,11 +727,8 @@ def test_where_nothing_is_tried_nothing_is_estimated(game: Game, tmp_path: Path)
             worlds = np.zeros(nothing.shape, np.int64)
             return ActionValues(nothing, nothing, worlds, np.argmax(decisions.mask, axis=1))
 
-    env = CardEnv(game)
-    env.reset(seed=1)
-    while len(env.legal_moves()) < 2:
-        env.step(env.parse_move(env.legal_moves()[0]))
-    view = env.view(env.agent_selection)
+    state = positions(game)[decisions_at(game, positions(game)).mask.sum(axis=1, dtype=int).argmax()]
+    view = game.view.view(state, int(state["seat"]))
     found = Opponent("untried", game, Untried()).rank_moves(view)
     assert [one.probability for one in found] == [1.0] + [0.0] * (len(found) - 1)
     assert {one.move for one in found} == set(view["legal"]) and all(one.margin is None for one in found)

@@ -14,8 +14,9 @@ from typer.testing import CliRunner
 import card_envs
 from card_envs.__main__ import STOPPED, app
 from card_envs.compare.contests import Contest
+from card_envs.compare.games import GamePlan, Plan
 from card_envs.engine.table import Table
-from card_envs.envs.aec import CardEnv
+from card_envs.envs.aec import env_with
 from card_envs.game import Game, State
 from card_envs.opponents import load_opponent
 from card_envs.opponents.networks.folder import golden_decisions, save_network
@@ -36,7 +37,7 @@ TRIES = 400
 
 
 def played(game: Game, moves: int = 30) -> GameRecord:
-    env = CardEnv(game, **short_options(game))
+    env = env_with(game, short_options(game))
     env.reset(seed=3)
     return play_randomly(env, 3, moves=moves).record()
 
@@ -116,7 +117,7 @@ def test_a_policy_is_judged_by_whole_games(game: Game) -> None:
     """All games to their ends, on the same deals for all; each decision stands for its share of its own game."""
     options, games = short_options(game), 3
     for name in ("random", "greedy"):
-        sample = sample_decisions(load_opponent(name, game), 10, games, options, seed=5)
+        sample = sample_decisions(GamePlan(game, [name], 5, tuple(options.items()), keep_moves=True), 10, games)
         assert set(sample.game) == set(range(games)) and (sample.number < sample.length).all()
         for number in range(games):
             own = sample.at(np.flatnonzero(sample.game == number))
@@ -270,8 +271,8 @@ def test_ctrl_c_shows_what_is_known_whenever_it_is_pressed(who: str, tmp_path: P
 def test_portions_are_judged_in_any_order() -> None:
     """A review that is stopped has the moves in the order of play."""
     game, decided = record_decisions(played(TINY))
-    task = ReviewTask(game, BY, decided)
-    judged = list(task.judge(at_once=1))
+    task = ReviewTask(Plan(game), BY, decided)
+    judged = list(task.judge(size=1))
     assert [len(part.moves) for part in judged] == [1] * len(task) and len(task) > 3
     assert task.review(judged[::-1]).as_dict() == task.review(judged).as_dict()
     stopped = task.review([judged[2], judged[0], judged[1]])

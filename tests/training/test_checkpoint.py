@@ -107,11 +107,6 @@ def fill(name: str, value: float) -> Callable[[checkpoint.Arrays, dict[str, Any]
     return forge
 
 
-def random_moves(arrays: checkpoint.Arrays, facts: dict[str, Any]) -> None:
-    moves = arrays["rank0/moves"]
-    arrays["rank0/moves"] = np.random.default_rng(0).integers(0, 12, len(moves)).astype(moves.dtype)
-
-
 def moves_dropped(arrays: checkpoint.Arrays, facts: dict[str, Any]) -> None:
     arrays["rank0/moves"] = arrays["rank0/moves"][:-1]
 
@@ -122,20 +117,8 @@ def moves_appended(arrays: checkpoint.Arrays, facts: dict[str, Any]) -> None:
     arrays["rank0/lengths"][0] += 99
 
 
-def endless(arrays: checkpoint.Arrays, facts: dict[str, Any]) -> None:
-    arrays["rank0/lengths"][:2] = 1 << 62, -(1 << 62)
-
-
-def states_beside(arrays: checkpoint.Arrays, facts: dict[str, Any]) -> None:
-    arrays["rank0/states"] = np.zeros(16, np.uint8)
-
-
 def other_keys(arrays: checkpoint.Arrays, facts: dict[str, Any]) -> None:
     arrays["rank0/dealt_from"] = arrays["rank0/dealt_from"].astype(np.int64)
-
-
-def rename(arrays: checkpoint.Arrays, facts: dict[str, Any]) -> None:
-    arrays["algorithm/optimizer/99/step"] = arrays.pop("algorithm/optimizer/0/step")
 
 
 def wrong_stream(arrays: checkpoint.Arrays, facts: dict[str, Any]) -> None:
@@ -144,29 +127,21 @@ def wrong_stream(arrays: checkpoint.Arrays, facts: dict[str, Any]) -> None:
 
 FORGED: dict[str, tuple[Callable[[checkpoint.Arrays, dict[str, Any]], None], str]] = {
     "decisions below 0": (put("decisions", -1), "decisions"),
-    "decisions of no end": (put("decisions", 10**30), "decisions"),
     "decisions of a fraction": (put("decisions", 1.5), "decisions"),
     "seconds of no number": (put("seconds", float("nan")), "seconds"),
-    "seconds below 0": (put("seconds", -0.5), "seconds"),
     "no such stage": (put_in_algorithm("stage", 7), "stage"),
-    "a stage of a fraction": (put_in_algorithm("stage", 0.5), "stage"),
     "more snapshots than there may be": (put_in_algorithm("pool_snapshots", 500), "pool_snapshots"),
     "snapshots that are not there": (put_in_algorithm("pool_snapshots", 5), "pool"),
     "an algorithm that knows nothing": (put("algorithm", {}), "stage"),
     "unknown fact": (put("surprise", 1), "surprise"),
-    "no ranks": (put("ranks", []), "ranks"),
     "a rank that knows nothing": (put("ranks", [{}]), "rng"),
     "wrong stream": (wrong_stream, "pool: expected the state"),
-    "random moves": (random_moves, "moves: number "),
     "moves of ones": (fill("rank0/moves", 255), "moves: number "),
     "a move less": (moves_dropped, "lengths: expected"),
     "moves after the end": (moves_appended, "moves: number "),
-    "lengths of no end": (endless, "lengths: expected"),
-    "states instead": (states_beside, "episodes: expected arrays"),
     "other keys": (other_keys, "dealt_from: expected 16 of uint64"),
     "weights of no number": (fill("algorithm/actor/first_weight", float("nan")), "finite"),
     "negative squares": (fill("algorithm/optimizer/0/exp_avg_sq", -1.0), "negative"),
-    "another optimizer": (rename, "optimizer"),
 }
 
 

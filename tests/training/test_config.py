@@ -40,57 +40,54 @@ def test_overrides_come_last_and_are_toml_or_text(tmp_path: Path) -> None:
     assert (config.options, config.runs) == ({"deals": "single"}, Path("a/b"))
 
 
-@pytest.mark.parametrize(
-    ("text", "overrides", "parts"),
-    [
-        (
-            MINIMAL + "minibach_size = 3",
-            [],
-            ["my_run.toml", "unknown key 'minibach_size'", "did you mean minibatch_size"],
-        ),
-        (MINIMAL, ["ent_coeff=0.1"], ["command line, 'ent_coeff=0.1'", "did you mean ent_coef"]),
-        (MINIMAL, ["kl_coef=0.1"], ["unknown key 'kl_coef'", "did you mean"]),
-        (MINIMAL, ["zzz=1"], ["unknown key 'zzz'", "there are: algorithm, game, options"]),
-        (MINIMAL, ["seed"], ["'seed': expected key=value"]),
-        (MINIMAL, ["learning_rate=-1"], ["command line", "learning_rate = -1: expected greater than 0", "Adam's"]),
-        (MINIMAL, ["learning_rate=nan"], ["learning_rate = nan"]),
-        (MINIMAL + "num_envs = 2.5", [], ["my_run.toml", "num_envs = 2.5", "integer"]),
-        (MINIMAL + "hidden = []", [], ["hidden = []", "at least 1 item"]),
-        (MINIMAL, ["hidden=[0]"], ["hidden = 0: expected greater than or equal to 1"]),
-        (MINIMAL, ["gae_lambda=1.5"], ["less than or equal to 1"]),
-        (MINIMAL, ["runs="], ["'runs='", "expected a folder, got an empty text"]),
-        (MINIMAL, ['runs=""'], ["expected a folder, got an empty text"]),
-        ('runs = ""\n' + MINIMAL, [], ["my_run.toml", "expected a folder, got an empty text"]),
-        (MINIMAL, ["runs=a\udcff/b"], ["'runs=a\\udcff/b': expected UTF-8, in which settings are kept"]),
-        (MINIMAL, ["name=../elsewhere"], ["name = '../elsewhere'"]),
-        (MINIMAL, ["game=back_aley"], ["did you mean back_alley?"]),
-        (MINIMAL, ["options={deals = 3}"], ["back_alley: option deals=3"]),
-        (MINIMAL, ["options={deal = 3}"], ["deal=3"]),
-        ("minutes = 1", [], ["my_run.toml: game is missing: what is played"]),
-        ('game = "back_alley"', [], ["say when to stop: minutes or decisions"]),
-        (MINIMAL, ["algorithm=sarsa"], ["algorithm = 'sarsa': expected 'ppo', 'advantages' or 'td'"]),
-        (
-            MINIMAL,
-            ["algorithm=advantages", "clip_coef=0.2"],
-            ["clip_coef: algorithm = 'advantages' does not read it, only ppo"],
-        ),
-        (MINIMAL, ["margins=[0.1]"], ["margins: algorithm = 'ppo' does not read it, only advantages"]),
-        (MINIMAL, ["algorithm=td", "hidden=[8]"], ["algorithm = 'td' does not read it, only ppo and advantages"]),
-        (MINIMAL, ["algorithm=td"], ["algorithm = 'td': there is no planner for this game"]),
-        (MINIMAL, ["algorithm=advantages", "margins=[0.1]"], ["margins = [0.1]: only network = 'afterstates'"]),
-        ("game = back_alley", [], ["my_run.toml: no TOML"]),
-    ],
-)
-def test_errors_say_where_what_and_what_is_right(
-    tmp_path: Path, text: str, overrides: list[str], parts: list[str]
-) -> None:
-    with pytest.raises(ValueError, match=re.escape(parts[0])) as error:
-        load_config(written(tmp_path, text), overrides)
-    for part in parts[1:]:
-        assert part in str(error.value)
+ERRORS = [
+    (
+        MINIMAL + "minibach_size = 3",
+        [],
+        ["my_run.toml", "unknown key 'minibach_size'", "did you mean minibatch_size"],
+    ),
+    (MINIMAL, ["ent_coeff=0.1"], ["command line, 'ent_coeff=0.1'", "did you mean ent_coef"]),
+    (MINIMAL, ["kl_coef=0.1"], ["unknown key 'kl_coef'", "did you mean"]),
+    (MINIMAL, ["zzz=1"], ["unknown key 'zzz'", "there are: algorithm, game, options"]),
+    (MINIMAL, ["seed"], ["'seed': expected key=value"]),
+    (MINIMAL, ["learning_rate=-1"], ["command line", "learning_rate = -1: expected greater than 0", "Adam's"]),
+    (MINIMAL, ["learning_rate=nan"], ["learning_rate = nan"]),
+    (MINIMAL + "num_envs = 2.5", [], ["my_run.toml", "num_envs = 2.5", "integer"]),
+    (MINIMAL + "hidden = []", [], ["hidden = []", "at least 1 item"]),
+    (MINIMAL, ["hidden=[0]"], ["hidden = 0: expected greater than or equal to 1"]),
+    (MINIMAL, ["gae_lambda=1.5"], ["less than or equal to 1"]),
+    (MINIMAL, ["runs="], ["'runs='", "expected a folder, got an empty text"]),
+    (MINIMAL, ['runs=""'], ["expected a folder, got an empty text"]),
+    ('runs = ""\n' + MINIMAL, [], ["my_run.toml", "expected a folder, got an empty text"]),
+    (MINIMAL, ["runs=a\udcff/b"], ["'runs=a\\udcff/b': expected UTF-8, in which settings are kept"]),
+    (MINIMAL, ["name=../elsewhere"], ["name = '../elsewhere'"]),
+    (MINIMAL, ["game=back_aley"], ["did you mean back_alley?"]),
+    (MINIMAL, ["options={deals = 3}"], ["back_alley: option deals=3"]),
+    (MINIMAL, ["options={deal = 3}"], ["deal=3"]),
+    ("minutes = 1", [], ["my_run.toml: game is missing: what is played"]),
+    ('game = "back_alley"', [], ["say when to stop: minutes or decisions"]),
+    (MINIMAL, ["algorithm=sarsa"], ["algorithm = 'sarsa': expected 'ppo', 'advantages' or 'td'"]),
+    (
+        MINIMAL,
+        ["algorithm=advantages", "clip_coef=0.2"],
+        ["clip_coef: algorithm = 'advantages' does not read it, only ppo"],
+    ),
+    (MINIMAL, ["margins=[0.1]"], ["margins: algorithm = 'ppo' does not read it, only advantages"]),
+    (MINIMAL, ["algorithm=td", "hidden=[8]"], ["algorithm = 'td' does not read it, only ppo and advantages"]),
+    (MINIMAL, ["algorithm=td"], ["algorithm = 'td': there is no planner for this game"]),
+    (MINIMAL, ["algorithm=advantages", "margins=[0.1]"], ["margins = [0.1]: only network = 'afterstates'"]),
+    ("game = back_alley", [], ["my_run.toml: no TOML"]),
+]
 
 
-@pytest.mark.parametrize("text", ["7", "2026-11-27", "1.5", "true", "nan", "007", "0x10", "run"])
+def test_errors_say_where_what_and_what_is_right(tmp_path: Path) -> None:
+    for text, overrides, parts in ERRORS:
+        with pytest.raises(ValueError, match=re.escape(parts[0])) as error:
+            load_config(written(tmp_path, text), overrides)
+        assert all(part in str(error.value) for part in parts)
+
+
+@pytest.mark.parametrize("text", ["7", "2026-11-27", "true", "nan", "007", "run"])
 def test_names_that_look_like_other_values_are_texts(text: str, tmp_path: Path) -> None:
     """An override of a text is one, quoted or not."""
     path = written(tmp_path, MINIMAL)
@@ -132,7 +129,7 @@ def test_files_with_a_byte_order_mark_and_home_folders(tmp_path: Path, monkeypat
     assert config.game == "high_card" and config.runs == tmp_path / "runs"
 
 
-@pytest.mark.parametrize("depth", [100, 300, 500, 700, 900, 1000, 100_000])
+@pytest.mark.parametrize("depth", [100, 900, 100_000])
 def test_what_is_nested_without_end(depth: int, tmp_path: Path) -> None:
     deep = "[" * depth + "]" * depth
     dotted = ".a" * depth

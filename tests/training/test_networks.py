@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from card_envs import BatchEnv, get_game
 from card_envs.game import Game, Int8s
@@ -18,7 +18,6 @@ from card_envs.opponents.policy import decisions_at
 from tests.conftest import positions, some
 from training.moves import HostMoves
 from training.networks import (
-    DENSE,
     ROWS_PER_EVALUATION,
     AfterstateActor,
     Inputs,
@@ -79,20 +78,20 @@ def test_rows_that_are_not_there_are_refused(row: int) -> None:
         compress(sparse_rows(8), np.array([0, row]), np.ones(8, np.float32))
 
 
-@pytest.mark.parametrize("hidden", [[16], [32, 24], [8, 8, 8]])
-def test_network_plays_as_the_shipped_player_does(hidden: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(ROWS_PER_EVALUATION, "cpu", 10)
+@pytest.mark.parametrize("hidden", [[16], [8, 8, 8]])
+def test_network_plays_as_the_shipped_player_does(hidden: list[int]) -> None:
+    """Also where there are more rows than are valued at once."""
     rules = GAME.rules
     network = Network(GAME.input_fields, hidden, rules.NUM_ACTIONS, 1.0)
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(0.05 * torch.randn_like(parameter))
-    env = BatchEnv(GAME, 64, 3)
+    env = BatchEnv(GAME, ROWS_PER_EVALUATION["cpu"] + 64, 3)
     for _ in range(30):
         env.step(env.mask.argmax(axis=1))
     found = np.where(
         env.mask != 0,
-        evaluate_in_parts(network, seen(env.obs, env.mask), torch.arange(64)),
+        evaluate_in_parts(network, seen(env.obs, env.mask), torch.arange(env.num_tables)),
         ILLEGAL,
     )
     expected = NetworkPolicy(GAME, network.weights()).logits({"obs": env.obs, "mask": env.mask})
@@ -192,30 +191,32 @@ def test_a_move_begins_as_what_it_leads_to() -> None:
     assert (probabilities.argmax(axis=1) == decisions.bot_moves("greedy")).mean() > 0.99
 
 
-@pytest.mark.parametrize("width", [8, pytest.param(DENSE, marks=pytest.mark.slow)])
-def test_products_in_16_bits_are_of_few_shapes(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+class Shapes(TorchDispatchMode):
+    """Notes the shapes of what is multiplied with weights."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.seen: set[int] = set()
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if function.overloadpacket.__name__ in ("addmm", "mm", "linear"):
+            matrix = args[1] if function.overloadpacket.__name__ == "addmm" else args[0]
+            self.seen.add(len(matrix))
+        return function(*args, **(kwargs or {}))
+
+
+def test_products_in_16_bits_are_of_few_shapes() -> None:
     """The library compiles for each shape and keeps what it compiled: memory must not grow with their number."""
-    network = Network(GAME.input_fields, [width, 8], 4, 1.0)
+    network = Network(GAME.input_fields, [8, 8], 4, 1.0)
     network.bf16 = True
     observed = Observations(torch.from_numpy((sparse_rows(len(network.scale)) != 0).astype(np.int8)))
-    linear_of, addmm, shapes = functional.linear, torch.addmm, set()
-
-    def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-        shapes.add(tuple(x.shape))
-        return linear_of(x, weight, bias)
-
-    def added(bias: torch.Tensor, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-        shapes.add(tuple(x.shape))
-        return addmm(bias, x, weight)
-
-    monkeypatch.setattr(functional, "linear", linear)
-    monkeypatch.setattr(torch, "addmm", added)
     alone = evaluate_in_parts(network, observed, torch.arange(40))
-    for size in range(1, 1500, 3):
-        rows = torch.randint(0, 40, (size,))
-        out = network(observed, rows)
-        assert out.shape == (size, 4)
-        torch.testing.assert_close(out.detach(), alone[rows], rtol=0.05, atol=0.05)
-    assert len({number for number, _ in shapes}) <= 100
+    with Shapes() as shapes:
+        for size in range(1, 1500, 3):
+            rows = torch.randint(0, 40, (size,))
+            out = network(observed, rows)
+            assert out.shape == (size, 4)
+            torch.testing.assert_close(out.detach(), alone[rows], rtol=0.05, atol=0.05)
+    assert 0 < len(shapes.seen) <= 100
     out.sum().backward()
     assert network.first_bias.grad is not None and torch.isfinite(network.first_bias.grad).all()

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from typer.testing import CliRunner
 
-from card_envs import get_game, load_opponent
+from card_envs import load_opponent
 from card_envs.game import Game
 from card_envs.opponents import TorchPolicy
 from card_envs.opponents.networks.folder import load_card
@@ -101,17 +101,3 @@ def test_what_is_no_network_is_refused(name: str, said: str) -> None:
 def test_wrong_answers_are_refused() -> None:
     with pytest.raises(ValueError, match=r"Narrow: expected logits of shape \(\d+, 12\), got"):
         Run(Config(**SETTINGS, network=f"{__name__}:Narrow", decisions=100)).iterate()
-
-
-def test_a_torch_policy_needs_numbers() -> None:
-    game = get_game("back_alley")
-    decisions = decisions_at(game, some(positions(game), 10))
-    module = Scores(game)
-    policy = TorchPolicy(module, sampled=False)
-    np.testing.assert_array_equal(
-        policy.act(decisions, np.random.default_rng(0)), policy.probabilities(decisions).argmax(axis=1)
-    )
-    with torch.no_grad():
-        next(module.parameters()).fill_(torch.nan)
-    with pytest.raises(ValueError, match="Scores: expected finite logits"):
-        policy.probabilities(decisions)

@@ -29,7 +29,6 @@ from training.algorithms.ppo import PPO
 from training.algorithms.self_play import SelfPlay
 from training.config import Config, load_config
 from training.run import Run
-from training.run_folder import RunFolder
 from training.train import app
 
 SETTINGS: dict[str, Any] = {
@@ -74,8 +73,6 @@ ADVANTAGES = {name: SETTINGS[name] for name in SHARED} | {"algorithm": "advantag
     [
         SETTINGS,
         {**SETTINGS, **MOVES, "baseline_bonus": 2.0},
-        {**SETTINGS, **MOVES},
-        ADVANTAGES,
         {**ADVANTAGES, "network": "lookahead", "advantage_stride": 2},
     ],
 )
@@ -153,67 +150,54 @@ def test_a_warm_start_from_something_else_is_refused(tmp_path: Path) -> None:
             Run(Config(**{**SETTINGS, **settings, "warm_start": str(name)}))
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"learning_rate": 0.5}, "the run had learning_rate = 0.001; only"),
-        ({"hidden": [8]}, "hidden = "),
-        ({"seed": 3}, "seed = 0"),
-    ],
-)
-def test_resuming_under_other_settings_is_refused(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+def test_resuming_under_other_settings_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint.safetensors"
     Run(Config(**SETTINGS)).save_checkpoint(path)
-    with pytest.raises(ValueError, match=said):
-        Run(Config(**{**SETTINGS, **change})).load_checkpoint(path)
+    change: dict[str, Any]
+    for change, said in (
+        ({"learning_rate": 0.5}, "the run had learning_rate = 0.001; only"),
+        ({"hidden": [8]}, "hidden = "),
+    ):
+        with pytest.raises(ValueError, match=said):
+            Run(Config(**{**SETTINGS, **change})).load_checkpoint(path)
 
 
-AFTERSTATES = "algorithm=advantages network=afterstates"
 FEW = "game=back_alley options={deals=[2]} greedy_share=1 pool_share=0 num_envs=1 num_steps=2 decisions=20"
+BOUNDED = {  # figures that numbers of 32 or 16 bits do not hold, and sizes
+    "algorithm=advantages network=afterstates margins=[0,1e30]": "margins = 1e+30: expected less than or equal to 1000",
+    "ent_coef=1e300": "ent_coef = 1e+300: expected less than or equal to 1000",
+    "ent_coef_end=1e38": "ent_coef_end = 1e+38: expected less than or equal to 1000",
+    "bc_coef=1e308": "bc_coef = 1e+308: expected less than or equal to 1000",
+    "reward_scale=1e300": "reward_scale = 1e+300: expected less than or equal to 1000000",
+    "num_envs=1048576 num_steps=65536": "num_envs = 1048576, num_steps = 65536, hidden = [16]: expected",
+    "quick_pairs=16777217": "quick_pairs = 16777217: expected less than or equal to 16777216",
+}
+
+
+def test_a_run_that_can_not_be_is_refused_before_it_begins(tmp_path: Path) -> None:
+    for settings, problem in BOUNDED.items():
+        done = CliRunner().invoke(app, [*toml(tmp_path), *settings.split(), "decisions=9"])
+        assert done.exit_code == 2 and problem in done.output.replace("\n", ""), done.output
+        assert not (tmp_path / "runs/tiny").exists()
 
 
 @pytest.mark.parametrize(
-    ("settings", "problem"),
+    "settings",
     [
-        # Iterations in which little or nothing is learned
-        (FEW, ""),
-        (f"{FEW} bc_coef=1 update_epochs=3 minibatch_size=1", ""),
-        (f"{FEW} algorithm=advantages", ""),
-        ("algorithm=advantages num_envs=1 num_steps=2 advantage_stride=1000 decisions=2", ""),
-        ("num_envs=1 num_steps=2 decisions=9", ""),
-        ("minutes=1e308 decisions=9", ""),
-        ("minutes=5e-324", ""),
-        ("critic_first=0.99 pool_share=1 greedy_share=0 pool_size=0 decisions=9", ""),
-        ("minibatch_size=4611686018427387904 update_epochs=3 decisions=9", ""),
-        # Figures that numbers of 32 or 16 bits do not hold
-        (f"{AFTERSTATES} margins=[0,1e30] decisions=9", "margins = 1e+30: expected less than or equal to 1000"),
-        (f"{AFTERSTATES} margins=[-1e38] decisions=9", "margins = -1e+38: expected greater than or equal to -1000"),
-        (f"{AFTERSTATES} margins=[1000,-1000] baseline_bonus=100 decisions=9", ""),
-        ("ent_coef=1e300 decisions=9", "ent_coef = 1e+300: expected less than or equal to 1000"),
-        ("ent_coef_end=1e38 decisions=9", "ent_coef_end = 1e+38: expected less than or equal to 1000"),
-        ("bc_coef=1e308 decisions=9", "bc_coef = 1e+308: expected less than or equal to 1000"),
-        ("ent_coef=1000 ent_coef_end=1000 bc_coef=1000 bc_until=5e-324 decisions=9", ""),
-        ("reward_scale=1e300 decisions=9", "reward_scale = 1e+300: expected less than or equal to 1000000"),
-        ("reward_scale=1e6 learning_rate=1 decisions=9", ""),
-        ("reward_scale=1e-320 clip_coef=1e-300 max_grad_norm=1e-300 learning_rate=1e-300 decisions=9", ""),
-        # Sizes
-        (
-            "num_envs=1048576 num_steps=65536 decisions=9",
-            "num_envs = 1048576, num_steps = 65536, hidden = [16]: expected",
-        ),
-        ("quick_pairs=16777217 decisions=9", "quick_pairs = 16777217: expected less than or equal to 16777216"),
-        ("final_pairs=16777217 decisions=9", "final_pairs = 16777217: expected less than or equal to 16777216"),
+        FEW,
+        f"{FEW} algorithm=advantages",
+        "algorithm=advantages num_envs=1 num_steps=2 advantage_stride=1000 decisions=2",
+        "minutes=5e-324",
+        "critic_first=0.99 pool_share=1 greedy_share=0 pool_size=0 decisions=9",
+        "minibatch_size=4611686018427387904 update_epochs=3 ent_coef=1000 bc_coef=1000 bc_until=5e-324 decisions=9",
+        "reward_scale=1e6 learning_rate=1 decisions=9",
     ],
 )
-def test_a_run_is_refused_before_it_begins_or_saved_at_its_end(settings: str, problem: str, tmp_path: Path) -> None:
-    """And goes on where it ended."""
-    arguments, folder = [*toml(tmp_path), *settings.split()], tmp_path / "runs/tiny"
+def test_a_run_in_which_little_is_learned_is_saved_and_goes_on(settings: str, tmp_path: Path) -> None:
+    arguments = [*toml(tmp_path), *settings.split()]
     done = CliRunner().invoke(app, arguments)
-    if problem:
-        assert done.exit_code == 2 and problem in done.output.replace("\n", "") and not folder.exists(), done.output
-        return
     assert done.exit_code == 0, done.output
-    assert load_opponent(folder / "opponent").name
+    assert load_opponent(tmp_path / "runs/tiny/opponent").name
     again = CliRunner().invoke(app, [*arguments, "decisions=40", "--resume"])
     assert again.exit_code == 0, again.output
 
@@ -232,14 +216,14 @@ def test_a_run_of_a_version_with_fewer_settings_goes_on(tmp_path: Path) -> None:
         Run(Config(**ADVANTAGES, advantage_player="learner")).load_checkpoint(path)
 
 
-@pytest.mark.parametrize("damage", ["missing", "truncated", "other"])
+@pytest.mark.parametrize("damage", ["missing", "truncated"])
 def test_a_broken_checkpoint_is_refused(tmp_path: Path, damage: str) -> None:
     arguments = toml(tmp_path)
     path = tmp_path / "runs" / "tiny" / "checkpoint.safetensors"
     if damage != "missing":
         assert CliRunner().invoke(app, [*arguments, "decisions=500"]).exit_code == 0
         whole = path.read_bytes()
-        path.write_bytes(whole[: len(whole) // 2] if damage == "truncated" else b"no checkpoint at all")
+        path.write_bytes(whole[: len(whole) // 2])
     result = CliRunner().invoke(app, [*arguments, "decisions=1000", "--resume"])
     assert result.exit_code == 2
     assert "checkpoint" in result.output.replace("\n", "") and "Traceback" not in result.output
@@ -354,24 +338,6 @@ def wait_for_lines(process: subprocess.Popen[str], log: Path, lines: int) -> Non
 
 
 @pytest.mark.processes
-def test_two_processes_train_one_policy(tmp_path: Path) -> None:
-    arguments = shipped(tmp_path)
-    process = start([*arguments, "decisions=4000"], 2)
-    output, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, output
-    assert output.count("load_opponent(") == 1  # one writer
-    folder = tmp_path / "runs" / "tiny"
-    assert load_opponent(folder / "opponent").game.name == "back_alley"
-    arrays, facts = checkpoint.read_checkpoint(folder / "checkpoint.safetensors")
-    assert arrays["rank0/dealt_from"].tobytes() != arrays["rank1/dealt_from"].tobytes()  # deals of their own
-    assert len(facts["ranks"]) == 2
-    alone = CliRunner().invoke(app, [*arguments, "decisions=5000", "--resume"])
-    assert alone.exit_code == 0, alone.output
-    assert "it had 2 x 32 tables in as many processes, now 1 x 32 tables" in alone.output
-    assert "no longer bit-exact" in alone.output
-
-
-@pytest.mark.processes
 def test_a_run_is_shared_among_cores(tmp_path: Path) -> None:
     """As many decisions in each update as one process has; errors and exit codes are the run's own."""
     command = [sys.executable, "-m", "training.train", *shipped(tmp_path), "--processes", "2"]
@@ -390,7 +356,7 @@ def test_a_run_is_shared_among_cores(tmp_path: Path) -> None:
     assert lost.returncode == 2 and "the run had learning_rate" in lost.stdout + lost.stderr
     assert "Traceback" not in lost.stdout + lost.stderr
     folder = tmp_path / "runs" / "tiny"
-    for processes, changed in ((2, False), (1, True), (1, False), (2, True)):  # whatever it had before
+    for processes, changed in ((2, False), (1, True)):
         before = checkpoint.read_checkpoint(folder / "checkpoint.safetensors")[1]["decisions"]
         arguments = [*command[:-1], str(processes), "--resume", f"decisions={before + 1000}"]
         done = subprocess.run(arguments, capture_output=True, text=True, timeout=300, check=False)
@@ -422,12 +388,9 @@ def test_ctrl_c_ends_a_shared_run_as_it_ends_another(tmp_path: Path) -> None:
     ("available", "num_envs", "minibatch_size", "number"),
     [(1, 512, 2048, 1), (2, 512, 2048, 2), (8, 512, 2048, 4), (2, 513, 2048, 1), (3, 1536, 2048, 2), (4, 100, 64, 1)],
 )
-def test_as_many_processes_as_pay(
-    available: int, num_envs: int, minibatch_size: int, number: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(launch, "cores", lambda: available)
+def test_as_many_processes_as_pay(available: int, num_envs: int, minibatch_size: int, number: int) -> None:
     config = Config(game="back_alley", minutes=1, num_envs=num_envs, minibatch_size=minibatch_size)
-    assert launch.processes_for(config, 0) == number
+    assert launch.processes_for(config, 0, available) == number
     for wrong in (-1, 7):
         with pytest.raises(ValueError, match="--processes: expected a number that divides"):
             launch.processes_for(config, wrong)
@@ -480,22 +443,30 @@ def children(process: int) -> list[int]:
 
 @pytest.mark.processes
 def test_two_nodes_train_one_policy(tmp_path: Path) -> None:
-    nodes = start_nodes([*shipped(tmp_path), "decisions=4000"])
+    arguments = shipped(tmp_path)
+    nodes = start_nodes([*arguments, "decisions=4000"])
     try:
         outputs = [node.communicate(timeout=300)[0] for node in nodes]
     finally:
         end(nodes)
     assert [node.returncode for node in nodes] == [0, 0], outputs
-    assert "load_opponent(" in outputs[0] and "load_opponent(" not in outputs[1]
-    _, facts = checkpoint.read_checkpoint(tmp_path / "runs" / "tiny" / "checkpoint.safetensors")
+    assert "load_opponent(" in outputs[0] and "load_opponent(" not in outputs[1]  # one writer
+    folder = tmp_path / "runs" / "tiny"
+    assert load_opponent(folder / "opponent").game.name == "back_alley"
+    arrays, facts = checkpoint.read_checkpoint(folder / "checkpoint.safetensors")
+    assert arrays["rank0/dealt_from"].tobytes() != arrays["rank1/dealt_from"].tobytes()  # deals of their own
     assert len(facts["ranks"]) == 2 and facts["decisions"] >= 4000
+    alone = CliRunner().invoke(app, [*arguments, "decisions=5000", "--resume"])
+    assert alone.exit_code == 0, alone.output
+    assert "it had 2 x 32 tables in as many processes, now 1 x 32 tables" in alone.output
+    assert "no longer bit-exact" in alone.output
 
 
 @pytest.mark.processes
 @pytest.mark.slow
 def test_kills_at_random_moments_change_nothing(tmp_path: Path) -> None:
-    """Killed forty times without warning, a run ends with the very weights of one that was left alone."""
-    budget = ["decisions=200_000", "save_minutes=1e-9"]
+    """Killed ten times without warning, a run ends with the very weights of one that was left alone."""
+    budget = ["decisions=60_000", "save_minutes=1e-9"]
     (tmp_path / "calm").mkdir()
     (tmp_path / "killed").mkdir()
     calm = start([*shipped(tmp_path / "calm"), *budget])
@@ -505,7 +476,7 @@ def test_kills_at_random_moments_change_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "killed" / "runs" / "tiny"
     rng = random.Random(0)
     kills, reached = 0, [0]
-    while kills < 40:
+    while kills < 10:
         log, resume = folder / "log.jsonl", []
         if (folder / "checkpoint.safetensors").exists():
             resume = ["--resume"]
@@ -529,21 +500,3 @@ def test_kills_at_random_moments_change_nothing(tmp_path: Path) -> None:
     assert process.returncode == 0, output
     weights = [run / "opponent" / WEIGHTS_FILE for run in (tmp_path / "calm/runs/tiny", folder)]
     assert weights[0].read_bytes() == weights[1].read_bytes()
-
-
-def test_every_update_is_in_tensorboard(tmp_path: Path) -> None:
-    """Also the last one before a run was resumed."""
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    arguments = toml(tmp_path)
-    for decisions in (3000, 6000, 9000):
-        more = ["--resume"] if decisions > 3000 else []
-        done = CliRunner().invoke(app, [*arguments, f"decisions={decisions}", *more])
-        assert done.exit_code == 0, done.output
-        time.sleep(1.1)  # TensorBoard reads its files by the second of their names
-    folder = tmp_path / "runs" / "tiny"
-    board = EventAccumulator(str(folder / "tensorboard"))
-    board.Reload()
-    logged = [entry["decisions"] for entry in RunFolder(folder).read_log()]
-    assert [event.step for event in board.Scalars("policy/entropy")] == logged[1:]  # the first is the start
-    assert len(logged) > 3

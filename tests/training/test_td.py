@@ -17,7 +17,6 @@ from card_envs.games import GAMES
 from card_envs.opponents.networks.folder import load_card
 from tests.conftest import games_under_test
 from training import checkpoint
-from training.algorithms import td
 from training.algorithms.td import Learner, TemporalDifferences, Trail, learn_trail
 from training.config import Config
 from training.ranks import Ranks
@@ -37,6 +36,14 @@ def config(game: Game, **more: Any) -> Config:
     return Config(algorithm="td", game=game.name, **settings)
 
 
+def begun(settings: Config, deals: int) -> Run:
+    """A run with that many deals in an iteration."""
+    run = Run(settings)
+    assert isinstance(run.algorithm, TemporalDifferences)
+    run.algorithm.deals_each = deals
+    return run
+
+
 def test_learning_goes_towards_the_end_of_the_deal() -> None:
     learner = Learner(*np.zeros((3, 6), np.float32))
     trail = Trail(np.array([[[1, 2], [3, 4]]], np.int32), np.array([[2, 1]]), np.zeros((1, 2)), np.array([2]))
@@ -53,9 +60,8 @@ def test_learning_goes_towards_the_end_of_the_deal() -> None:
 
 
 @each_planner
-def test_it_learns_by_itself(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(td, "DEALS", 300)
-    run = Run(config(game))
+def test_it_learns_by_itself(game: Game) -> None:
+    run = begun(config(game), deals=300)
     margins = [run.iterate()["margin_over_greedy"] for _ in range(7)]
     assert margins[-1] > margins[0] + 2
     assert isinstance(run.algorithm, TemporalDifferences) and run.algorithm.deals == 2100
@@ -63,11 +69,10 @@ def test_it_learns_by_itself(game: Game, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @each_planner
-def test_a_resumed_run_goes_on_exactly(game: Game, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(td, "DEALS", 40)
+def test_a_resumed_run_goes_on_exactly(game: Game, tmp_path: Path) -> None:
     path = tmp_path / "checkpoint.safetensors"
     settings = config(game, greedy_share=0.5)
-    one, other = Run(settings), Run(settings)
+    one, other = (begun(settings, deals=40) for _ in range(2))
     one.iterate()
     one.iterate()
     one.save_checkpoint(path)
@@ -93,8 +98,7 @@ def test_forged_memories_are_refused() -> None:
             learner.restore(({**arrays, **wrong}, {**facts, **more}), ({}, {}))
 
 
-def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(td, "DEALS", 20)
+def test_the_command(tmp_path: Path) -> None:
     file = tmp_path / "tiny.toml"
     file.write_text(f'game = "{SOONEST.name}"\nalgorithm = "td"\n')
     words = ["--config", str(file), f"runs={tmp_path}", "quick_pairs=1", "final_pairs=2"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from card_envs.opponents.networks.policies import TrainedPolicy
 from card_envs.opponents.policy import Policy
@@ -11,6 +11,9 @@ from card_envs.opponents.policy import Policy
 from ..checkpoint import Memory
 from ..config import Config
 from ..ranks import Ranks
+
+if TYPE_CHECKING:
+    from ..rollout import Backend
 
 MODULES = {"ppo": ".ppo:PPO", "advantages": ".advantages:Advantages", "td": ".td:TemporalDifferences"}
 
@@ -74,8 +77,9 @@ class Algorithm(Protocol):
         ...
 
 
-def create(config: Config, ranks: Ranks) -> Algorithm:
+def create(config: Config, ranks: Ranks, backend: Backend | None = None) -> Algorithm:
     """Create the algorithm of the settings, at the beginning of its run. Raises ValueError where they do not fit."""
     module, _, kind = MODULES[config.algorithm].partition(":")
-    algorithm: Algorithm = getattr(import_module(module, __package__), kind)(config, ranks)
+    more = {"backend": backend} if backend else {}
+    algorithm: Algorithm = getattr(import_module(module, __package__), kind)(config, ranks, **more)
     return algorithm

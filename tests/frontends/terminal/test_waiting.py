@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from card_envs.compare.waiting import waiting
+from card_envs.compare.waiting import ProgressBar
 from card_envs.system.console import Console
 
 
@@ -16,8 +16,9 @@ def test_a_pipe_gets_lines_on_stderr(capsys: pytest.CaptureFixture[str], monkeyp
     """Until the work ends, also where it fails."""
     monkeypatch.delenv("CARD_ENVS_QUIET")
     lines, threads = list[str](), threading.active_count()
-    with suppress(KeyboardInterrupt), waiting(Console(file=io.StringIO()), first=0.01, last=0.02) as progress:
-        progress.advance(progress.add_task("greedy small", total=4))
+    with suppress(KeyboardInterrupt), ProgressBar(Console(file=io.StringIO()), first=0.01, last=0.02) as bar:
+        bar.begin("greedy small", 4)
+        bar.advance()
         while len(lines) < 3:
             shown = capsys.readouterr()
             lines += shown.err.splitlines()
@@ -30,7 +31,7 @@ def test_a_pipe_gets_lines_on_stderr(capsys: pytest.CaptureFixture[str], monkeyp
 
 def test_who_wants_quiet_has_it() -> None:
     threads = threading.active_count()
-    with waiting(Console(file=io.StringIO()), first=0.01):
+    with ProgressBar(Console(file=io.StringIO()), first=0.01):
         assert threading.active_count() == threads  # nobody writes lines
 
 
@@ -40,7 +41,7 @@ def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "card_envs.compare.waiting.error_console", lambda: Console(file=terminal, force_terminal=True, width=100)
     )
-    with waiting(Console(file=io.StringIO())) as progress:
-        progress.advance(progress.add_task("greedy small", total=4))
-        progress.refresh()
+    with ProgressBar(Console(file=io.StringIO())) as bar:
+        bar.begin("greedy small", 4)
+        bar.advance()
     assert "greedy small" in terminal.getvalue() and "25%" in terminal.getvalue()

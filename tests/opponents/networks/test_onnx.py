@@ -146,38 +146,24 @@ def branches(graph: Any) -> bytes:
 def hidden(where: str) -> bytes:
     """A model with weights in another file, wherever those can be named."""
     add = helper.make_node("Add", ["action_mask", "w"], ["logits"])
-    tensor, indices = elsewhere(), constant(np.arange(A), "indices")
-    as_values = onnx.SparseTensorProto(values=tensor, indices=indices, dims=[A])
-    as_indices = onnx.SparseTensorProto(values=constant(np.ones(A, np.float32), "w"), indices=tensor, dims=[A])
-    output = [helper.make_tensor_value_info("w", FLOAT, [A])]
+    tensor = elsewhere()
+    sparse = onnx.SparseTensorProto(values=tensor, indices=constant(np.arange(A), "indices"), dims=[A])
     inner = helper.make_node("Constant", [], ["w"], value=tensor)
     if where == "initializer":
         return model([add], MASK, ["n", A], constants=[tensor])
-    if where == "constant":
-        return model([inner, add], MASK, ["n", A])
-    if where in ("sparse constant", "sparse indices"):
-        value = as_values if where == "sparse constant" else as_indices
-        return model([helper.make_node("Constant", [], ["w"], sparse_value=value), add], MASK, ["n", A])
-    if where == "branch":
-        return branches(helper.make_graph([], "branch", [], output, [tensor]))
+    if where == "sparse constant":
+        return model([helper.make_node("Constant", [], ["w"], sparse_value=sparse), add], MASK, ["n", A])
     if where == "constant in a branch":
-        return branches(helper.make_graph([inner], "branch", [], output))
-    if where == "sparse in a branch":
-        return branches(helper.make_graph([], "branch", [], output, sparse_initializer=[as_values]))
+        return branches(helper.make_graph([inner], "branch", [], [helper.make_tensor_value_info("w", FLOAT, [A])]))
     made = onnx.load_model_from_string(model([add], MASK, ["n", A]))
     if where == "sparse initializer":
-        made.graph.sparse_initializer.append(as_values)
-    elif where == "list of tensors":
-        made.graph.node[0].attribute.add(name="all", type=onnx.AttributeProto.TENSORS).tensors.append(tensor)
-    elif where == "function":
+        made.graph.sparse_initializer.append(sparse)
+    else:
         made.functions.append(helper.make_function("x", "f", [], ["w"], [inner], [helper.make_opsetid("", 18)]))
     return bytes(made.SerializeToString())
 
 
-HIDDEN = (
-    "initializer", "constant", "sparse constant", "sparse indices", "branch", "constant in a branch",
-    "sparse in a branch", "sparse initializer", "list of tensors", "function",
-)  # fmt: skip
+HIDDEN = ("initializer", "sparse constant", "constant in a branch", "sparse initializer", "function")
 
 
 def of_others(domain: str, operator: str = "") -> bytes:
@@ -199,17 +185,14 @@ def imported(model: bytes, folder: Path) -> Path:
 
 FAULTS: dict[str, tuple[Callable[[], bytes], str]] = {
     "no model": (lambda: b"nonsense", "onnxruntime can.t load it"),
-    "empty": (lambda: b"", "ONNX model"),
     "half a model": (lambda: to_onnx(network(TINY, NetworkPolicy))[:-1000], "onnxruntime can.t load it"),
     "other observation": (
         lambda: model(SCORED, {**MASK, "observation": ["n", D + 1]}, ["n", A]), rf"observation: .*any number, {D}",
     ),
-    "other mask": (lambda: model(SCORED, {**MASK, "action_mask": ["n", A + 1]}, ["n", A + 1]), "action_mask"),
     "one decision at a time": (
         lambda: model(SCORED, {"observation": [1, D], "action_mask": [1, A]}, [1, A]), "any number",
     ),
     "unknown input": (lambda: model(SCORED, {**MASK, "memory": ["n", 4]}, ["n", A]), "inputs .*memory"),
-    "no observation": (lambda: model(SCORED, {"action_mask": ["n", A]}, ["n", A]), "inputs action_mask"),
     "no output": (
         lambda: model([helper.make_node("Identity", ["action_mask"], ["q"])], MASK, ["n", A], "q"), "outputs q",
     ),
@@ -237,9 +220,9 @@ def test_a_folder_whose_model_reads_other_files_is_refused(
         load_opponent(imported(hidden(where), tmp_path / "mine"))
 
 
-@pytest.mark.parametrize("domain", ["com.example", "com.microsoft"])
-def test_a_folder_whose_model_has_operators_of_others_is_refused(domain: str, tmp_path: Path) -> None:
+def test_a_folder_whose_model_has_operators_of_others_is_refused(tmp_path: Path) -> None:
     """Also in a branch that is never run, and in a function."""
+    domain = "com.microsoft"
     special = helper.make_node("Special", ["action_mask"], ["w"], domain=domain)
     branch = helper.make_graph([special], "branch", [], [helper.make_tensor_value_info("w", FLOAT, ["n", A])])
     function = onnx.load_model_from_string(model(SCORED, MASK, ["n", A]))

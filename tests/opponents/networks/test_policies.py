@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import math
 import pickle
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from card_envs.compare.contests import Contest, Part, chunks, join, play_contest
+from card_envs.compare.contests import Contest, Part, join
 from card_envs.compare.games import GamePlan, play_games
 from card_envs.compare.pairs import play_pairs
-from card_envs.compare.spread import Executor
 from card_envs.compare.survey import survey
-from card_envs.compiling._digest import constant_bytes
 from card_envs.engine.batch import BatchEnv
 from card_envs.engine.legality import IllegalMove
-from card_envs.envs.aec import CardEnv
+from card_envs.envs.aec import env_with
 from card_envs.envs.single_agent import SingleSeatEnv
 from card_envs.envs.vector import VectorSeatEnv
 from card_envs.game import Game
 from card_envs.games import GAMES
-from card_envs.opponents import OpponentPool, load_opponent, macros, opponent_names
+from card_envs.opponents import OpponentPool, load_opponent, opponent_names
 from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
 from card_envs.opponents.phased import PhasedPolicy
 from card_envs.opponents.policy import (
@@ -46,9 +41,7 @@ from card_envs.opponents.policy import (
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 from card_envs.opponents.search import SearchPolicy
 from card_envs.scaffold.high_card import GAME as TINY
-from tests.conftest import positions, short_options, some
-
-PAIRS = 48  # three parts
+from tests.conftest import positions, short_options, some, table_of
 
 
 def searches_of(opponent: Opponent) -> list[SearchPolicy]:
@@ -146,7 +139,7 @@ def test_users_policies_are_adapted_where_they_enter(given: PolicyLike) -> None:
 
 
 @pytest.mark.parametrize("name", ["Acts", "last_legal", "makes_last_legal"])
-def test_users_policies_have_names(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_users_policies_have_names(name: str) -> None:
     opponent = load_opponent(f"{__name__}:{name}", TINY)
     decisions = decisions_at(TINY, some(positions(TINY), 5))
     assert np.array_equal(
@@ -180,6 +173,8 @@ def test_what_is_no_policy_is_refused(given: Any) -> None:
     ):
         with pytest.raises(ValueError, match="expected a Policy, or another object with act, got"):
             use()
+    with pytest.raises(ValueError, match=r"first: expected a Policy, .* or what TorchPolicy takes|unknown opponent"):
+        play_pairs(TINY, given, "greedy", 1)
 
 
 class Restarts(Acts):
@@ -205,7 +200,7 @@ def test_a_reset_that_takes_arguments_is_refused() -> None:
     ):
         for use in (
             lambda given=given: play_pairs(TINY, "greedy", given, 1),
-            lambda given=given: play_games(GamePlan.of_self_play(TINY, given, 0, {}), np.arange(1)),
+            lambda given=given: play_games(GamePlan(TINY, [given]), np.arange(1)),
             lambda given=given: SingleSeatEnv(TINY.name, given),
             lambda given=given: VectorSeatEnv(TINY.name, 2, given),
             lambda given=given: OpponentPool(TINY, [given]),
@@ -218,13 +213,6 @@ def test_a_reset_that_takes_arguments_is_refused() -> None:
     free.reset = lambda seed=1, *more, **named: calls.append(seed)  # type: ignore[attr-defined]
     play_pairs(TINY, free, "greedy", 1)
     assert calls == [1]
-
-
-@pytest.mark.parametrize("given", [Acts, "nobody", None, 3, object()])
-def test_who_can_not_play_is_refused(given: Any) -> None:
-    """Where names and torch modules are taken as well."""
-    with pytest.raises(ValueError, match=r"first: expected a Policy, .* or what TorchPolicy takes|unknown opponent"):
-        play_pairs(TINY, given, "greedy", 1)
 
 
 def test_a_failing_policy_is_named_with_the_position() -> None:
@@ -299,10 +287,11 @@ def test_every_preset_that_searches_gives_margins(game: Game) -> None:
         assert found > 3, name
 
 
+@pytest.mark.mechanics
 def test_an_opponent_moves_in_any_environment(game: Game) -> None:
     """As `act` chooses at the same decision; not where none is due, nor in another game."""
     opponent = load_opponent("greedy", game)
-    env, batch = CardEnv(game, **short_options(game)), BatchEnv(game, 5, seed=1)
+    env, batch = env_with(game, short_options(game)), BatchEnv(game, 5, seed=1)
     with pytest.raises(ValueError, match="no decision is due"):
         opponent.move(env, np.random.default_rng(0))
     env.reset(seed=1)
@@ -325,9 +314,8 @@ def test_an_opponent_moves_in_any_environment(game: Game) -> None:
         opponent.move(batch, np.random.default_rng(0))
 
 
-def test_parts_do_not_depend_on_those_before(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Although plans are forgotten when there are many."""
-    monkeypatch.setattr(macros, "MAX_ENTRIES", 300)
+@pytest.mark.mechanics
+def test_parts_do_not_depend_on_those_before(game: Game) -> None:
     options, size = ({}, 20) if game.is_solitaire else (short_options(game), 3)
 
     def played(policy: Policy, part: NDArray[np.int64]) -> Part:
@@ -340,10 +328,10 @@ def test_parts_do_not_depend_on_those_before(game: Game, monkeypatch: pytest.Mon
     assert np.array_equal(shared.margins, alone.margins) and np.array_equal(shared.decisions, alone.decisions)
 
 
-def test_episodes_do_not_depend_on_those_before(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.mechanics
+def test_episodes_do_not_depend_on_those_before(game: Game) -> None:
     if game.is_solitaire:
         pytest.skip("nobody else plays")
-    monkeypatch.setattr(macros, "MAX_ENTRIES", 10)
     env = VectorSeatEnv(game.name, 4, opponents="search:1,moves=turn", **short_options(game))
     seen = []
     for _ in range(2):
@@ -352,66 +340,6 @@ def test_episodes_do_not_depend_on_those_before(game: Game, monkeypatch: pytest.
             obs, *_, info = env.step(info["action_mask"].argmax(axis=1))
         seen.append(obs)
     assert np.array_equal(seen[0], seen[1])
-
-
-def test_tables_of_a_server_remember_their_plans(game: Game, tmp_path: Path) -> None:
-    """An opponent there plays what it plays elsewhere, with one search a plan."""
-    pytest.importorskip("fastapi", reason="the extra serve is not installed")
-    from card_envs.frontends.serve._asking import choose
-    from card_envs.frontends.serve._command import make_service
-    from card_envs.frontends.serve._limits import Limits
-    from card_envs.play.sitting import Sitting
-    from tests.frontends.serving import ask
-
-    if game.is_solitaire:
-        pytest.skip("nobody else plays")
-    name = "search:64,moves=turn"
-
-    async def played() -> None:
-        seats = make_service(tmp_path / "tables", [game.name], [], Limits(), True)
-        players = [None, *[name] * (game.rules.NUM_SEATS - 1)]
-        made = await ask(seats, "table", game=game.name, players=players, seed=4, options=short_options(game))
-        token = next(seat["token"] for seat in made["seats"] if seat["token"])
-        for _ in range(4):
-            seen = await ask(seats, "position", token=token, wait=20.0)
-            if seen["your_turn"]:
-                await ask(seats, "move", token=token, move=seen["view"]["legal"][0], turn=seen["turn"], wait=20.0)
-        table, _ = seats.tables.find(token)
-        moves, key, own = table.course.moves, table.header.key, table.opponents[name].policy
-        seats.stop()
-        again = Sitting.dealt(game, short_options(game), 4)
-        fresh = load_opponent(name, game).within(2.0)
-        for number, move in enumerate(moves):
-            if move.seat:
-                assert again.move_text(choose(fresh, again, key)()) == move.move, number
-            again.play(again.action(move.move))
-        assert isinstance(own, SearchPolicy) and (own.plans.actions or game.planner is None)
-        assert len(moves) > 4
-
-    asyncio.run(played())
-
-
-def test_large_arrays_in_tuples_are_digested_whole() -> None:
-    array = np.zeros(5000)
-    changed = array.copy()
-    changed[2500] = 1
-    assert repr((array,)) == repr((changed,)) and constant_bytes((array,)) != constant_bytes((changed,))
-    assert constant_bytes((1, (2, 3))) != constant_bytes(((1, 2), 3))
-
-
-@pytest.mark.slow
-def test_any_number_of_processes_finds_the_same(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For every opponent that comes with the package; each process has a portion of the deals."""
-    monkeypatch.setattr("card_envs.compare.contests.MIN_PAIRS_AT_ONCE", 2)
-    for name in opponent_names(game):
-        contest = Contest(game, (name, "greedy"), 3, tuple(short_options(game).items()))
-        pairs = 6 if searches_of(load_opponent(name, game)) else PAIRS
-        assert len(chunks(pairs)) >= 3
-        one, three = (join(list(play_contest(contest, pairs, Executor(processes)))) for processes in (1, 3))
-        assert np.array_equal(one.margins, three.margins) and np.array_equal(one.wins, three.wins), name
-        assert np.array_equal(one.decisions, three.decisions), name
-        assert np.array_equal(one.tallies, three.tallies, equal_nan=True), name
-        print(f"{game.name}/{name}: {pairs} pairs, the same in 1 and 3 processes", flush=True)
 
 
 class Nosy(RandomPolicy):
@@ -466,17 +394,13 @@ def test_sealed_generators_go_on_with_the_same_numbers() -> None:
     assert spawn(one).random() == spawn(one).random() != one.random()
 
 
-def test_seeded_numbers_are_those_they_were(game: Game) -> None:
-    """The deals of seeds, and what comparisons drew before generators hid their seeds."""
+def test_seeded_numbers_are_those_they_were() -> None:
+    """What comparisons drew before generators hid their seeds."""
     policy = Nosy()
-    play_games(GamePlan.of_self_play(TINY, policy, 5, {}), np.arange(4))
+    play_games(GamePlan(TINY, [policy], 5), np.arange(4))
     source = np.random.default_rng([5, 0])
     source.integers(0, 1 << 64, 4, np.uint64)
     assert policy.seen[0][1]["state"] == source.bit_generator.state["state"]
-    env, single = CardEnv(game), SingleSeatEnv(game.name, seat=0)
-    single.reset(seed=11)
-    env.reset(seed=int(gymnasium.utils.seeding.np_random(11)[0].integers(1 << 63)))
-    assert env.record().deal == single._env.record().deal
 
 
 class Fails(RandomPolicy):
@@ -492,8 +416,7 @@ class Fails(RandomPolicy):
 
 def test_exceptions_of_policies_say_where_they_come_from() -> None:
     """With the line of the user's code, also when a worker sends them, and of parts of others."""
-    env = CardEnv(TINY)
-    env.reset(seed=1)
+    table = table_of(TINY, {}, 1)
     name = f"{__name__}:Fails"
     for policy, shown in ((Fails(TINY), "Fails"), (load_opponent(name, TINY), name)):
         with pytest.raises(PolicyError) as caught:
@@ -505,7 +428,7 @@ def test_exceptions_of_policies_say_where_they_come_from() -> None:
         assert str(pickle.loads(pickle.dumps(caught.value))) == message
     half = PhasedPolicy(range(TINY.rules.NUM_ACTIONS), Fails(TINY), RandomPolicy())
     for ask in (
-        lambda: load_opponent(name, TINY).rank_moves(env.view(env.agent_selection)),
+        lambda: load_opponent(name, TINY).rank_moves(TINY.view.view(table.state, table.seat)),
         lambda: play_pairs(TINY, half, RandomPolicy(), 8),
     ):
         with pytest.raises(PolicyError, match="my own mistake"):

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import textwrap
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -241,8 +241,7 @@ def sb3_model(kind: str, observe: str, wrap: Callable[[Any], Any]) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("observe", ["flat", "dict"])
-@pytest.mark.parametrize("kind", ["PPO", "MaskablePPO", "DQN"])
+@pytest.mark.parametrize(("kind", "observe"), [("PPO", "flat"), ("MaskablePPO", "dict"), ("DQN", "flat")])
 def test_what_learned_from_normalized_observations_plays_by_them(kind: str, observe: str) -> None:
     """As the library does: in this process, in a pool, where nothing changes later, and as an ONNX model."""
     for needed in ("torch", "onnx", "onnxruntime", "onnxscript", "stable_baselines3"):
@@ -338,27 +337,6 @@ class One(Two):
         return self.drop(self.layer(observation))
 
 
-class Around(torch.nn.Module if torch else object):  # type: ignore[misc]
-    """A module around one of another kind."""
-
-    def __init__(self, inner: Any, num_inputs: int) -> None:
-        super().__init__()
-        self.inner = inner
-        self.num_inputs = num_inputs
-
-    def forward(self, observation: torch.Tensor, action_mask: torch.Tensor) -> Any:
-        return self.inner(*(observation, action_mask)[: self.num_inputs])
-
-
-@pytest.fixture
-def one_process() -> Iterator[None]:
-    """Torch's processes, of which there is one."""
-    distributed = pytest.importorskip("torch.distributed")
-    distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
-    yield
-    distributed.destroy_process_group()
-
-
 def exported(module: Any, example: Any) -> Any:
     rows = torch.export.Dim("n")
     return torch.export.export(module, example, dynamic_shapes=tuple({0: rows} for _ in example))
@@ -371,17 +349,12 @@ WRAPPED: dict[str, Callable[[Any, Any], Any]] = {
     "exported": lambda module, example: exported(module, example).module(),
     "exported program": exported,
     "parallel": lambda module, example: torch.nn.DataParallel(module),
-    "distributed": lambda module, example: torch.nn.parallel.DistributedDataParallel(module),
-    "a part traced": lambda module, example: Around(torch.jit.trace(module, example), len(example)),  # type: ignore[no-untyped-call]
-    "twice": lambda module, example: torch.compile(torch.nn.DataParallel(module), backend="eager"),
 }
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.usefixtures("one_process")
-@pytest.mark.parametrize("kind", [One, Two])
 @pytest.mark.parametrize("how", WRAPPED)
-def test_modules_of_every_kind_that_torch_has_are_opponents(how: str, kind: Any) -> None:
+def test_modules_of_every_kind_that_torch_has_are_opponents(how: str) -> None:
     """At every door, in every number of decisions, and they play as the module that they are made of."""
     for needed in ("torch", "onnx", "onnxruntime", "onnxscript"):
         pytest.importorskip(needed)
@@ -390,11 +363,11 @@ def test_modules_of_every_kind_that_torch_has_are_opponents(how: str, kind: Any)
     game = HIGH_CARD
     size, num_actions = game.rules.OBS_SIZE, game.rules.NUM_ACTIONS
     torch.manual_seed(1)
-    module = kind(size, num_actions).eval()
-    example = (torch.ones(2, size), torch.ones(2, num_actions))[: 1 if kind is One else 2]
+    module = Two(size, num_actions).eval()
+    example = torch.ones(2, size), torch.ones(2, num_actions)
     wrapped = WRAPPED[how](module, example)
     decisions = golden_decisions(game)
-    expected = TorchPolicy(kind(size, num_actions).eval()).probabilities(decisions)  # other weights
+    expected = TorchPolicy(Two(size, num_actions).eval()).probabilities(decisions)  # other weights
     assert not np.allclose(expected, TorchPolicy(module).probabilities(decisions))
     expected = TorchPolicy(module).probabilities(decisions)
     np.testing.assert_allclose(TorchPolicy(wrapped).probabilities(decisions), expected, atol=1e-5)
@@ -412,9 +385,7 @@ def test_modules_of_every_kind_that_torch_has_are_opponents(how: str, kind: Any)
 
 
 @pytest.mark.parametrize("size", [0, 1], ids=["fits", "fails"])
-@pytest.mark.parametrize("kind", [One, Two])
-@pytest.mark.parametrize("frozen", [False, True])
-@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize(("kind", "training", "frozen"), [(One, True, False), (Two, False, True)])
 def test_a_module_stays_in_its_mode(kind: Any, size: int, training: bool, frozen: bool) -> None:
     """Each part of it, whatever is made of it, and also where that fails."""
     for needed in ("torch", "onnx", "onnxruntime", "onnxscript"):
