@@ -173,7 +173,7 @@ class Games:
 
 def load_player(player: str | PolicyLike, game: Game, sampled: bool) -> Policy:
     """Return what `load_policy` does, which took the place of this function."""
-    warnings.warn("load_player is card_envs.opponents.names.load_policy now", DeprecationWarning, stacklevel=2)
+    warnings.warn("load_player is card_envs.opponents.load_policy now", DeprecationWarning, stacklevel=2)
     return load_policy(player, "players", game, sampled)
 
 

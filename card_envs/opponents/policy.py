@@ -7,7 +7,6 @@ import json
 import traceback
 import warnings
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import dataclass, fields
 from functools import partial, wraps
@@ -208,7 +207,7 @@ class Policy:
         bot_name: the scripted player that it is, if it is one.
         is_quick: True if it takes less than a millisecond per move.
         is_compiled: True if `compiled_moves` plays like it in machine code.
-        ranking: what ranks macro-actions if it is the prior of a search.
+        ranking: what of `compiled_moves` ranks macro-actions if it is the prior of a search.
         trained_options: of the game, in training; None: unknown.
         origin: the folder that it was loaded from, and what its files were like then; None: elsewhere.
     """
@@ -295,14 +294,6 @@ class Policy:
         """
         raise NotImplementedError
 
-    def ranking_network(self) -> Any:
-        """Return the network that ranks macro-actions, for compiled code; see `ranking`."""
-        raise NotImplementedError
-
-    def evaluating(self) -> AbstractContextManager[None]:
-        """Return a context in which its network is in evaluation mode, if it has such a mode."""
-        return nullcontext()
-
     def describe(self) -> str:
         """Return what it is, in a few words; by default nothing."""
         return ""
@@ -362,21 +353,17 @@ class AdaptedPolicy(Policy):
     def _method(self, name: str) -> Any:
         return getattr(self.own, name, None) or getattr(super(), name)
 
-    def act(self, decisions: Decisions, rng: np.random.Generator) -> Int64s:
-        actions: Int64s = getattr(self.own, "act", self.own)(decisions, rng)
-        return actions
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> Any:
+        return getattr(self.own, "act", self.own)(decisions, rng)
 
-    def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
-        shares: NDArray[np.float32] = self._method("probabilities")(decisions)
-        return shares
+    def probabilities(self, decisions: Decisions) -> Any:
+        return self._method("probabilities")(decisions)
 
-    def evaluate(self, decisions: Decisions, rng: np.random.Generator) -> ActionValues | None:
-        found: ActionValues | None = self._method("evaluate")(decisions, rng)
-        return found
+    def evaluate(self, decisions: Decisions, rng: np.random.Generator) -> Any:
+        return self._method("evaluate")(decisions, rng)
 
-    def act_and_evaluate(self, decisions: Decisions, rng: np.random.Generator) -> tuple[Int64s, ActionValues | None]:
-        found: tuple[Int64s, ActionValues | None] = self._method("act_and_evaluate")(decisions, rng)
-        return found
+    def act_and_evaluate(self, decisions: Decisions, rng: np.random.Generator) -> Any:
+        return self._method("act_and_evaluate")(decisions, rng)
 
     def within(self, seconds: float, threads: int = 1) -> Policy:
         bounded = self._method("within")(seconds, threads)
@@ -591,7 +578,7 @@ PolicyLike: TypeAlias = Policy | Opponent | Acting | Callable[[Decisions, np.ran
 
 
 def as_policy(player: PolicyLike, where: str, game: Game | None = None) -> Policy:
-    """Return the policy that an object stands for; `card_envs.opponents.names.load_policy` takes names as well.
+    """Return the policy that an object stands for; `card_envs.opponents.load_policy` takes names as well.
 
     Args:
         player: a `Policy`; an opponent; an object with `act`; or a function of (decisions, rng).
