@@ -162,17 +162,17 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
         reward = self._play(action)
         if self.render_mode == "human":
             self.render()
-        obs, info = self._look()
-        if self._over:
+        (obs, info), over = self._look(), self._over
+        if over:
             self._others.report(None if info[ILLEGAL] else self._env.outcome()["scores"])
-        return obs, reward, self._over, False, info
+        return obs, reward, over, False, info
 
     def _play(self, *actions: int | np.integer[Any]) -> float:
         """Play this seat's actions, then the others' up to its turn; return what it was paid."""
-        paid = 0.0
+        agent, paid = self._agent, 0.0
         for action in chain(actions, self._others.moves(self._env.episode)):
             self._env.step(action)
-            paid += self._env.rewards[self._agent]
+            paid += self._env.rewards[agent]
         return paid
 
     def _check_reset(self) -> None:

@@ -252,10 +252,8 @@ class AfterstatePolicy(TrainedPolicy):
         return self.network is not None and not self.sampled
 
     def compiled_moves(self, positions: int | None = None) -> tuple[Any, Any]:
-        return lookahead_moves if self.lookahead else network_moves, new_scorer(self.game, self.ranking_network())
-
-    def ranking_network(self) -> Any:
-        return self.network
+        network: Any = self.network
+        return lookahead_moves if self.lookahead else network_moves, new_scorer(self.game, network)
 
     def logits_at(self, decisions: Decisions) -> NDArray[np.float32]:
         if self.network is None or decisions.game != self.game:
