@@ -10,9 +10,7 @@ import pickle
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -863,25 +861,3 @@ def test_batches_do_not_believe_their_masks(game: Game) -> None:
             env.step(wrong)
         assert env.states.tobytes() == before
         assert not env.are_legal(np.full(64, -1)).any() and not env.are_legal(np.full(64, true.shape[1])).any()
-
-
-@pytest.mark.mechanics
-def test_batch_survives_four_threads(game: Game) -> None:
-    """Each step happens whole or not at all: every table is one that can come about."""
-    env = BatchEnv(game, 512, options=short_options(game))
-    played = []
-
-    def play() -> None:
-        for _ in range(200):
-            with suppress(RuntimeError, IllegalMove):  # refused; or another thread has moved since the mask was read
-                env.step(env.mask.argmax(axis=1))
-                played.append(1)
-
-    threads = [threading.Thread(target=play) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert played
-    for state in env.states:
-        game.view.from_view(game.view.view(state, int(state.seat)))

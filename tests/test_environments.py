@@ -7,7 +7,6 @@ import copy
 import importlib
 import io
 import pickle
-import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -28,8 +27,6 @@ from card_envs.envs.aec import CardEnv
 from card_envs.envs.single_agent import SingleSeatEnv
 from card_envs.envs.vector import VectorSeatEnv
 from card_envs.game import Game
-from card_envs.opponents.policy import Decisions
-from card_envs.opponents.scripted import ScriptedPolicy
 from tests.conftest import fewest_moves, field_bytes, option_sets, play_randomly, short_options
 
 
@@ -727,34 +724,3 @@ def test_environments_do_not_believe_their_masks(game: Game) -> None:
     info["action_mask"][:] = 1
     with pytest.raises(IllegalMove):
         vector.step(forbidden)
-
-
-class Waits(ScriptedPolicy):
-    """A policy that lets another thread come in between."""
-
-    inside, leave = threading.Event(), threading.Event()
-
-    def act(self, decisions: Decisions, rng: np.random.Generator) -> Any:
-        self.inside.set()
-        assert self.leave.wait(60)
-        return super().act(decisions, rng)
-
-
-@pytest.mark.mechanics
-@pytest.mark.parametrize("kind", [SingleSeatEnv, VectorSeatEnv])
-def test_a_second_thread_is_refused_while_opponents_think(game: Game, kind: Any) -> None:
-    if game.is_solitaire:
-        pytest.skip("nobody else plays")
-    Waits.inside.clear()
-    Waits.leave.clear()
-    env = kind(game.name, opponents=Waits("greedy"), seat=game.rules.NUM_SEATS - 1, **short_options(game))
-    # In a deal or another, others decide before the learner does.
-    first = threading.Thread(target=lambda: [env.reset(seed=seed) for seed in range(20)])
-    first.start()
-    assert Waits.inside.wait(60)
-    for name, given in (("reset", {"seed": 2}), ("step", {"actions" if kind is VectorSeatEnv else "action": 0})):
-        with pytest.raises(RuntimeError, match=f"{kind.__name__}.{name}: another thread is inside"):
-            getattr(env, name)(**given)
-    Waits.leave.set()
-    first.join()
-    env.reset(seed=2)
