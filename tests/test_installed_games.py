@@ -126,8 +126,6 @@ def replace_by(kind: str) -> Callable[[Path], None]:
         path.unlink()
         if kind == "folder":
             path.mkdir()
-        elif kind == "pipe":
-            os.mkfifo(path)
         else:
             path.symlink_to(path)
 
@@ -145,7 +143,6 @@ BROKEN: dict[str, Callable[[Path], None]] = {
     "huge": lambda info: replace_file(info, b"[card_envs.games]\n" + b"#" * (64 << 20)),
     "not permitted": lambda info: (info / "entry_points.txt").chmod(0),
     "a folder": replace_by("folder"),
-    "a pipe": replace_by("pipe"),
     "a loop of links": replace_by("loop"),
     "no metadata": lambda info: (info / "METADATA").unlink(),
     "ends the program": lambda info: replace_file(info, b"[card_envs.games]\nx = leaves:GAME\n"),
