@@ -244,13 +244,15 @@ def test_wrong_names(game: str) -> None:
         assert len(str(caught.value)) < 1000
 
 
-def test_opponents_are_kept_until_their_files_change(tmp_path: Path) -> None:
+def test_opponents_are_kept_until_their_files_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not those with a class of the user's, which may keep state."""
     names = {"./mine": str(tmp_path / "mine")}
     names |= {"part": f"search:2,prior={names['./mine']}", "own": f"{__name__}:Legal"}
     saved(HIGH_CARD, tmp_path / "mine")
     one, same = ({key: load_cached(name, HIGH_CARD) for key, name in names.items()} for _ in range(2))
     assert {key for key in names if one[key] is same[key]} == {"./mine", "part"}
+    monkeypatch.chdir(tmp_path)
+    assert load_cached("./mine", HIGH_CARD) is one["./mine"]
     saved(HIGH_CARD, tmp_path / "mine", seed=1)
     assert not [key for key, name in names.items() if one[key] is load_cached(name, HIGH_CARD)]
     shutil.rmtree(tmp_path / "mine")

@@ -455,9 +455,9 @@ def test_a_server_that_is_away_is_told(page: Any, game: Game, button: str) -> No
 
 
 def assert_compared(page: Any, game: Game, moves: list[dict[str, Any]]) -> None:
-    """The moves stand in the order of the advice; those tried to the end say why they are not the best one."""
+    """The moves stay in their places; those tried to the end say why they are not the best one."""
     shown = worth(page)
-    assert [*shown] == [one["move"] for one in moves]
+    assert [*shown] == list(gestures(page)) and {*shown} == {one["move"] for one in moves}
     best, *others = moves
     status, question = page.inner_text("#status"), page.inner_text("#question")
     assert shown[best["move"]] == "best" and status[:-1] in page.get_attribute("#moves .best", "title")
@@ -496,7 +496,7 @@ def test_bids_are_compared_by_points(page: Any, game: Game) -> None:
     shown = worth(page)
     assert shown.pop(best["move"]) == "best"
     priced = [move for move, small in shown.items() if small]
-    assert {*priced} == {one["move"] for one in others[:3]} and [*shown][:3] == priced
+    assert {*priced} == {one["move"] for one in others[:3]}
     assert all(re.fullmatch(r"as good|−\d+\.\d", shown[move]) for move in priced)
     assert re.search(r"Next best: .*, (about as good|costs .* ± .*)\.$", page.inner_text("#question"))
 
@@ -539,7 +539,7 @@ def test_the_list_of_moves(page: Any, game: Game, address: str, request: pytest.
     now = page.inner_html("#picture")
     entries.first.click()
     page.wait_for_selector("#log button[aria-current] >> nth=0")
-    page.wait_for_function("() => document.querySelector('#status').textContent.startsWith('After 1 of ')")
+    page.wait_for_function("() => document.querySelector('#status').textContent.includes('After 1 of ')")
     first = page.inner_html("#picture")
     assert first != now and page.is_visible("#stepper")
     for _ in range(turn - 1):

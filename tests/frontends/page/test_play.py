@@ -63,9 +63,8 @@ def test_a_card_that_cannot_move_says_so(page: Any, game: Game) -> None:
     assert page.get_attribute("#at", "max") == before and page.locator("#picture .can").count()
 
 
-@pytest.mark.mechanics
 def test_what_was_played_is_said(page: Any, game: Game) -> None:
-    """At one's turn: one's last move, the replies, and what lay there before it."""
+    """At one's turn: the replies, the newest first, one's last move, and what lay there before it."""
     sit_down(page, game, short_options(game))
     play_last(page, 2)
     names = [text.split()[0].strip(":") for text in page.locator("#log li button").all_inner_texts()]
@@ -74,6 +73,7 @@ def test_what_was_played_is_said(page: Any, game: Game) -> None:
     before = own > 0 and names[own - 1] != "you"
     assert min(len(names) - own + before, 8) <= len(said) <= 8
     assert len(names) - own > 7 or any(one.strip().startswith("You") for one in said)
+    assert said[0].strip().lower().startswith(names[-1].lower())
 
 
 @pytest.mark.mechanics
