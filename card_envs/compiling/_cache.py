@@ -17,7 +17,7 @@ from typing import Any
 
 from numba.core.caching import FunctionCache
 
-QUIET = "CARD_ENVS_QUIET"  # environment variable
+from card_envs.system import QUIET
 
 
 class CheckedCache(FunctionCache):
