@@ -29,7 +29,7 @@ MAY_BE_HEAVY = {
 # Shared tests that name games, as users see them; `tests/training` trains on one of the games.
 OF_A_GAME = {"games", "training"}
 NAMING = {
-    "test_coverage.py", "test_installation.py", "test_installed.py", "test_documents.py", "test_opponents.py",
+    "test_coverage.py", "test_installation.py", "test_installed.py", "test_documents.py", "test_names.py",
     "size.py", "test_trainers.py", "test_benchmarks.py", "test_search.py", "test_native.py",
 }  # fmt: skip
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
 import pickle
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,12 +38,14 @@ from card_envs.opponents.policy import (
     as_policy,
     decisions_at,
     hide_seed,
+    sample,
     spawn,
 )
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 from card_envs.opponents.search import SearchPolicy
 from card_envs.scaffold.high_card import GAME as TINY
-from tests.conftest import positions, short_options, some, table_of
+from card_envs.system.files import write_json
+from tests.conftest import observed_in_full, play_randomly, positions, short_options, some, table_of
 
 
 def searches_of(opponent: Opponent) -> list[SearchPolicy]:
@@ -174,7 +178,7 @@ def test_what_is_no_policy_is_refused(given: Any) -> None:
         with pytest.raises(ValueError, match="expected a Policy, or another object with act, got"):
             use()
     with pytest.raises(ValueError, match=r"first: expected a Policy, .* or what TorchPolicy takes|unknown opponent"):
-        play_pairs(TINY, given, "greedy", 1)
+        play_pairs(TINY, "nobody" if given == "greedy" else given, "greedy", 1)
 
 
 class Restarts(Acts):
@@ -423,7 +427,7 @@ def test_exceptions_of_policies_say_where_they_come_from() -> None:
             play_pairs(TINY, policy, "greedy", 8)
         message = str(caught.value)
         assert message.startswith(f"high_card: policy {shown}: KeyError: 'my own mistake' (")
-        assert "test_policies.py, line " in message and ", in act) at {" in message and '"seat"' in message
+        assert "test_policy.py, line " in message and ", in act) at {" in message and '"seat"' in message
         assert isinstance(caught.value.__cause__, KeyError) and len(message) < 1000
         assert str(pickle.loads(pickle.dumps(caught.value))) == message
     half = PhasedPolicy(range(TINY.rules.NUM_ACTIONS), Fails(TINY), RandomPolicy())
@@ -433,3 +437,77 @@ def test_exceptions_of_policies_say_where_they_come_from() -> None:
     ):
         with pytest.raises(PolicyError, match="my own mistake"):
             ask()
+
+
+def test_policies_are_never_handed_the_true_state(game: Game) -> None:
+    """Whatever a Turn shows in public is known to the seat: hidden cards lie otherwise in its worlds."""
+    states = positions(game)[:256]
+    decisions = decisions_at(game, states)
+    public = {name for name in dir(decisions) if not name.startswith("_")}
+    checks = {"check", "check_probabilities", "blaming"}
+    assert public == {"game", "obs", "mask", "seat", "at", "copy", "worlds", "bot_moves"} | checks
+    assert len(decisions) == 256
+    worlds = decisions.worlds(np.random.default_rng(0), 3)
+    assert worlds.shape == (256, 3) and worlds.dtype == game.rules.STATE
+    seats = decisions.seat
+    truth = observed_in_full(game, states, seats)
+    for k in range(3):
+        column = worlds[:, k].copy()
+        seen = decisions_at(game, column)
+        assert np.array_equal(seen.obs, decisions.obs) and np.array_equal(seen.mask, decisions.mask)
+        assert (observed_in_full(game, column, seats) != truth).any(axis=1).mean() > 0.5
+    again = decisions.worlds(np.random.default_rng(0), 3)
+    assert np.array_equal(again["rng"], worlds["rng"])
+    worlds["seat"] = 77  # a policy may do with its worlds what it likes
+    assert np.array_equal(states["seat"], seats)
+
+
+def test_samples_are_drawn_with_their_probabilities() -> None:
+    rng = np.random.default_rng(3)
+    probabilities = np.tile(np.array([0, 0.5, 0, 0.2, 0.3, 0], np.float32), (50_000, 1))
+    counts = np.bincount(sample(probabilities, rng), minlength=6) / 50_000
+    assert counts[[0, 2, 5]].tolist() == [0, 0, 0]
+    assert np.abs(counts - probabilities[0]).max() < 0.012  # five standard deviations
+    tiny = np.zeros((4, 3), np.float32)
+    tiny[:, 1] = 1e-30
+    assert sample(tiny, rng).tolist() == [1, 1, 1, 1]
+
+
+@pytest.mark.mechanics
+def test_no_advice_out_of_turn(game: Game) -> None:
+    env = env_with(game, short_options(game))
+    env.reset(seed=1)
+    opponent = load_opponent("greedy", game)
+    for agent in env.possible_agents:
+        if agent != env.agent_selection:
+            with pytest.raises(ValueError, match="turn"):
+                opponent.advise(env.view(agent))
+    with pytest.raises(ValueError, match="view"):
+        opponent.advise({})
+    play_randomly(env, 1)
+    for agent in env.possible_agents:
+        with pytest.raises(ValueError, match="view"):
+            opponent.advise(env.view(agent))
+
+
+@pytest.mark.mechanics
+def test_where_nothing_is_tried_nothing_is_estimated(game: Game, tmp_path: Path) -> None:
+    """As where a search has one candidate; and JSON has no numbers that are none."""
+
+    class Untried(Policy):
+        def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+            return np.argmax(decisions.mask, axis=1)
+
+        def evaluate(self, decisions: Decisions, rng: np.random.Generator) -> ActionValues:
+            nothing = np.full(decisions.mask.shape, np.nan)
+            worlds = np.zeros(nothing.shape, np.int64)
+            return ActionValues(nothing, nothing, worlds, np.argmax(decisions.mask, axis=1))
+
+    state = positions(game)[decisions_at(game, positions(game)).mask.sum(axis=1, dtype=int).argmax()]
+    view = game.view.view(state, int(state["seat"]))
+    found = Opponent("untried", game, Untried()).rank_moves(view)
+    assert [one.probability for one in found] == [1.0] + [0.0] * (len(found) - 1)
+    assert {one.move for one in found} == set(view["legal"]) and all(one.margin is None for one in found)
+    assert Opponent("untried", game, Untried()).advise(view)[0] == (found[0].move, 1.0)
+    write_json(tmp_path / "figures.json", {"a": [float("nan"), (float("inf"), 1.5)]})
+    assert json.loads((tmp_path / "figures.json").read_text()) == {"a": [None, [None, 1.5]]}
