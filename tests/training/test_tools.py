@@ -86,17 +86,16 @@ def test_a_curve_says_where_it_begins(tmp_path: Path, more: list[str], start: st
 
 
 def test_runs_of_one_name_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By as much of their paths as that takes; a run that is named twice is drawn once."""
-    folders = [tmp_path / place for place in ("pa/same", "pb/same", "x/pc/same", "y/pc/same", "other")]
+    """By their paths as they were given; a run that is named twice is drawn once."""
+    folders = [tmp_path / place for place in ("pa/same", "pb/same", "other")]
     for folder in folders:
         folder.mkdir(parents=True)
         entry = {"decisions": 5, "seconds": 1.0, "win_share_greedy": 0.5}
         (folder / "log.jsonl").write_text(json.dumps(entry) + "\n")
     monkeypatch.chdir(folders[1])
-    runs = [folders[0], Path(), *folders[2:], Path("../../pb/same"), Path("../../pa/../pa/same")]
-    drawn = draw_as_text(*runs, out=tmp_path / "curves")
+    drawn = draw_as_text(Path("../../pa/same"), Path("../same"), folders[2], folders[2], out=tmp_path / "curves")
     labels = re.findall("<!-- (.*) against greedy -->", drawn)
-    assert [label.replace(os.sep, "/") for label in labels] == ["pa/same", "pb/same", "x/pc/same", "y/pc/same", "other"]
+    assert [label.replace(os.sep, "/") for label in labels] == ["../../pa/same", "../same", "other"]
     assert "<!-- same -->" in draw_as_text(Path(), out=tmp_path / "curves")
 
 

@@ -14,7 +14,7 @@ compiled, so that what a search lacks costs nothing.
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -37,33 +37,15 @@ from card_envs.opponents.policy import Policy
 from card_envs.opponents.search._budget import Arms, Budget
 from card_envs.opponents.search._candidates import MacroExpansion, find_macros, new_expansion
 
+if TYPE_CHECKING:  # it imports this module
+    from card_envs.opponents.search._policy import SearchPolicy
+
 RESOLUTION = 64.0  # results are rounded to whole multiples of 1/64 point, so that sums of them are exact
 MAX_ACTIONS = 512  # of a playout before a leaf is valued at the latest
 NEVER = 1 << 40  # more chance events, or actions, than a deal has
 
 Arrays: TypeAlias = tuple[Any, ...]  # the named tuple of a part
 Moves: TypeAlias = Literal["single", "turn"]
-
-
-class SearchSettings(Protocol):
-    """The settings of a `SearchPolicy` that the parts read."""
-
-    @property
-    def game(self) -> Game: ...
-    @property
-    def moves(self) -> Moves: ...
-    @property
-    def prior(self) -> Policy | None: ...
-    @property
-    def rollout(self) -> Policy | None: ...
-    @property
-    def leaf(self) -> Policy | None: ...
-    @property
-    def leaf_after(self) -> int: ...
-    @property
-    def leaf_playout(self) -> float: ...
-    @property
-    def rollout_positions(self) -> int: ...
 
 
 class NoArrays(NamedTuple):
@@ -276,7 +258,7 @@ def ntuple_value(state: State, seat: int, part: NTupleLeaf) -> tuple[int, float]
 # The parts of a policy
 
 
-def arms_part(search: SearchSettings, budget: Budget) -> tuple[Any, Arrays]:
+def arms_part(search: SearchPolicy, budget: Budget) -> tuple[Any, Arrays]:
     """Return the function for `find_arms`, and its arrays."""
     prior, most = search.prior, budget.candidates
     if search.moves == "single":
@@ -290,7 +272,7 @@ def arms_part(search: SearchSettings, budget: Budget) -> tuple[Any, Arrays]:
     return rank_by_network, NetworkRanking(expansion, scorer, reached, scores, order)
 
 
-def ranks_macros(search: SearchSettings) -> bool:
+def ranks_macros(search: SearchPolicy) -> bool:
     """Return whether the prior of a search ranks macro-actions."""
     prior = search.prior
     ranks = isinstance(prior, NTuplePolicy) or (isinstance(prior, LookaheadPolicy) and prior.network is not None)
@@ -316,12 +298,12 @@ def moves_part(game: Game, policy: Policy | None, positions: int | None = None) 
     return scripted_moves, NoArrays()
 
 
-def asks_python(search: SearchSettings) -> bool:
+def asks_python(search: SearchPolicy) -> bool:
     """Return whether a policy that is not compiled plays on."""
     return search.rollout is not None and not is_compiled(search.rollout)
 
 
-def rollout_part(search: SearchSettings) -> tuple[Functions, Arrays]:
+def rollout_part(search: SearchPolicy) -> tuple[Functions, Arrays]:
     """Return the functions for `roll_out` and `next_moves`, and the arrays."""
     game = search.game
     moves, player = moves_part(game, search.rollout, search.rollout_positions)
@@ -332,12 +314,12 @@ def rollout_part(search: SearchSettings) -> tuple[Functions, Arrays]:
     return ((roll_out, roll_out_by_policy), (next_moves, moves)), rollout
 
 
-def stop_of(search: SearchSettings) -> tuple[int, int]:
+def stop_of(search: SearchPolicy) -> tuple[int, int]:
     """Return before how many chance events, and after how many actions, the rollouts of a search stop."""
     return (NEVER, NEVER) if search.leaf is None else (search.leaf_after, MAX_ACTIONS)
 
 
-def leaf_part(search: SearchSettings) -> tuple[Any, Arrays]:
+def leaf_part(search: SearchPolicy) -> tuple[Any, Arrays]:
     """Return the function for `leaf_value`, and its arrays."""
     leaf = search.leaf
     if not isinstance(leaf, NTuplePolicy):
