@@ -89,6 +89,36 @@ def private_imports() -> tuple[int, int]:
     return private, total
 
 
+def plans() -> list[str]:
+    """Return the classes that declare what is played themselves: a game, a seed and options."""
+    classes = []
+    for _, node in _nodes(*PACKAGE):
+        if isinstance(node, ast.ClassDef):
+            fields = {ast.unparse(part.target) for part in node.body if isinstance(part, ast.AnnAssign)}
+            classes += [node.name] * ({"game", "seed", "options"} <= fields)
+    return classes
+
+
+def progress_loops() -> list[str]:
+    """Return the files that add a step to a progress bar of rich, once for each place."""
+    calls = (
+        (path, node.func)
+        for path, node in _nodes(*PACKAGE)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    )
+    return [str(path.relative_to(ROOT)) for path, function in calls if function.attr == "add_task"]
+
+
+def record_readers() -> list[str]:
+    """Return the functions that read the moves of a record."""
+    functions = ((path, node) for path, node in _nodes(*PACKAGE) if isinstance(node, ast.FunctionDef))
+    return [
+        f"{path.relative_to(ROOT)}:{function.name}"
+        for path, function in functions
+        if any(isinstance(node, ast.Attribute) and ast.unparse(node) == "record.moves" for node in ast.walk(function))
+    ]
+
+
 def matches(pattern: str, path: Path) -> int:
     """Return how often a pattern occurs in a file."""
     return len(re.findall(pattern, path.read_text(encoding="utf-8")))
@@ -115,9 +145,9 @@ def files_run(work: Callable[[], object]) -> list[str]:
 def champion_move(game: str) -> Callable[[], object]:
     """Return a function that loads a game's `champion` and lets it make a move."""
     from card_envs import get_game, load_opponent
-    from card_envs.envs.aec import CardEnv
+    from card_envs.envs.aec import env_with
 
-    env = CardEnv(get_game(game))
+    env = env_with(get_game(game), {})
     env.reset(seed=1)
     return lambda: load_opponent(f"{game}/champion").move(env, np.random.default_rng(0))
 
@@ -149,6 +179,12 @@ def main() -> None:
     empty = empty_names(*PACKAGE)
     counts = ", ".join(f"{name} {count}" for name, count in empty.most_common())
     print(f"names that say only that something exists: {empty.total()}: {counts}")
+    for what, places in (
+        ("classes that declare what is played", plans()),
+        ("steps of progress bars", progress_loops()),
+        ("functions that read the moves of a record", record_readers()),
+    ):
+        print(f"{what}: {len(places)}: {', '.join(places)}")
     print(f"imports of private modules: {private} of {imports}, {100 * private / imports:.0f} %")
     print(f"monkeypatches: {sum(matches('monkeypatch.set(?:attr|item)', path) for path in tests)}")
     print(f"test files that name CardEnv: {sum(matches('CardEnv', path) > 0 for path in tests)}")

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from card_envs.compare.contests import MOST_PAIRS
+from card_envs.compare.games import Plan
 from card_envs.compare.pairs import PairResult, play_pairs
-from card_envs.engine.buffers import check_game, check_int, seed_number
+from card_envs.engine.buffers import check_int
 from card_envs.game import Game
 from card_envs.opponents.names import load_policy
 from card_envs.opponents.networks.torch_policy import TorchPolicy, evaluating
@@ -34,18 +35,15 @@ class Evaluation:
     """Evaluates a learner at regular intervals. `evaluate_every` makes it and describes the attributes.
 
     Attributes:
+        plan: the game, its options, the opponents, and the seed of deals and draws.
         say: gets each result as a line: `print`, or None for silence.
         history: (step, results by opponent) of each measurement, in their order. Steps fall where a loop began again.
     """
 
     every: int
     learner: Any
-    game: Game
-    against: tuple[str, ...]
+    plan: Plan
     pairs: int
-    seed: int
-    options: dict[str, Any]
-    sampled: bool
     writer: Writer | None
     say: Callable[[str], object] | None = print
     history: list[tuple[int, dict[str, PairResult]]] = field(default_factory=list)
@@ -74,13 +72,12 @@ class Evaluation:
 
     def _measure(self, step: int) -> dict[str, PairResult]:
         # Each time, for what it is made of may be replaced.
-        policy = load_policy(self.learner, "learner", self.game, self.sampled)
+        game, seed, options, sampled = self.plan.game, self.plan.seed, dict(self.plan.options), self.plan.sampled
+        policy = load_policy(self.learner, "learner", game, sampled)
         with evaluating(policy.module) if isinstance(policy, TorchPolicy) else nullcontext():
             results = {
-                name: play_pairs(
-                    self.game, policy, name, self.pairs, self.seed, options=self.options, sampled=self.sampled
-                )
-                for name in self.against
+                name: play_pairs(game, policy, name, self.pairs, seed, options=options, sampled=sampled)
+                for name in self.plan.names
             }
         self.history.append((step, results))
         for name, result in results.items():
@@ -182,11 +179,10 @@ def evaluate_every(
     Raises:
         ValueError: an argument is invalid, or there is no such opponent.
     """
-    check_game(game)
     if isinstance(against, str) or not against:
         raise ValueError(f"against: expected a list of names of opponents, got {against!r}")
-    for name in against:
-        load_policy(name, "against", game, sampled)
-    game.validated(options or {})
+    plan = Plan(game, tuple(against), seed, tuple((options or {}).items()), sampled)
+    plan.check()
+    plan.load()
     every, pairs = check_int(steps, 1, MOST_STEPS, "steps"), check_int(pairs, 1, MOST_PAIRS, "pairs")
-    return Evaluation(every, learner, game, tuple(against), pairs, seed_number(seed), options or {}, sampled, writer)
+    return Evaluation(every, learner, plan, pairs, writer)

@@ -81,9 +81,7 @@ def _write_minari(
 
     dataset: Any = None
     games = count = 0
-    for part, rows in _in_order(
-        plan.parts(), workers.spread(partial(_played_episode, plan, plan.digests()), plan.parts())
-    ):
+    for part, rows in _in_order(plan.parts(), workers.spread(partial(_play_part, plan, plan.digests()), plan.parts())):
         episodes = list(_episodes(plan, rows))
         if dataset is not None:
             dataset.update_dataset_from_buffer(episodes)
@@ -146,7 +144,7 @@ def _make_known(hidden: Path, root: Path, dataset_id: str) -> None:
     (hidden / dataset_id).rename(target)
 
 
-def _played_episode(plan: Plan, digests: dict[str, str], part: range) -> tuple[range, Rows]:
+def _play_part(plan: Plan, digests: dict[str, str], part: range) -> tuple[range, Rows]:
     return part, plan.play(part, digests)
 
 

@@ -260,7 +260,9 @@ def load_cached(name: str, game: Game, sampled: bool = True) -> Opponent:
 
     Users' classes are constructed each time: they may keep state.
     """
-    key = name, game, sampled, str(Path.cwd()) if {".", "/", os.sep} & set(name) else ""  # a path may be relative
+    folder = folder_of(name)
+    place = "" if folder or not {".", "/", os.sep} & set(name) else str(Path.cwd())  # of relative paths within a name
+    key = str(folder.absolute() if folder else name), game, sampled, place
     with _loading:
         opponent = _loaded.pop(key, None)
     if opponent is None or not all(map(_is_unchanged, opponent.policy.parts())):
@@ -310,8 +312,7 @@ def _is_ours(part: Policy) -> bool:
 
 def _is_unchanged(part: Policy) -> bool:
     """Return whether the files that a policy was loaded from are what they were."""
-    origin = part.origin if isinstance(part, TrainedPolicy) else None
-    return origin is None or _stamps(origin[0]) == origin[1]
+    return part.origin is None or _stamps(part.origin[0]) == part.origin[1]
 
 
 def _load_user_policy(text: str, short: str, game: Game) -> Policy:

@@ -88,20 +88,19 @@ def save_network(
         training: how it was trained, for people.
         strength: measured results, for people.
     """
-    if isinstance(policy, OnnxPolicy):
+    if policy.model:
         check_self_contained(policy.model)
     half = {name: np.asarray(weight).astype(np.float16) for name, weight in policy.weights.items()}
     if not all(np.isfinite(weight).all() for weight in half.values()):
         raise ValueError(f"{folder}: not saved: the weights must be finite and below float16's 65,504")
     inputs = policy.inputs(golden)
-    model = policy.model if isinstance(policy, OnnxPolicy) else b""
-    stored = policy if model else type(policy)(policy.game, half)
+    stored = policy if policy.model else type(policy)(policy.game, half)
     golden_rows = {**inputs, "logits": stored.logits(inputs)}
     about: dict[str, Any] = {"architecture": policy.architecture, "sampled": policy.sampled}
     about |= {"training": training, "strength": strength}
-    if isinstance(policy, NTuplePolicy):
+    if policy.max_positions is not None:
         about["max_positions"] = policy.max_positions
-    _save(folder, policy.game, half, golden_rows, about, model)
+    _save(folder, policy.game, half, golden_rows, about, policy.model)
 
 
 def save_model(folder: Path, game: Game, model: bytes) -> None:
@@ -200,7 +199,7 @@ def load_network(folder: Path, game: Game | None = None, sampled: bool = True) -
             policy: TrainedPolicy = OnnxPolicy(game, model, sampled and card.sampled)
         else:
             policy = NETWORK_CLASSES[card.architecture](game, tensors, sampled and card.sampled)
-            if isinstance(policy, NTuplePolicy):
+            if policy.max_positions is not None:
                 policy.max_positions = card.max_positions
         policy.check_inputs(golden)
         shape = len(golden["obs"]), game.rules.NUM_ACTIONS

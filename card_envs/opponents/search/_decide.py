@@ -7,7 +7,7 @@ w of a table has a random stream of its own, so that the result is the same in a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,9 +38,7 @@ from card_envs.opponents.search._parts import (
     roll_out,
     rollout_part,
 )
-
-if TYPE_CHECKING:  # it imports this module
-    from card_envs.opponents.search._policy import SearchPolicy
+from card_envs.opponents.search._settings import SearchSettings
 
 MAX_DRAWS = 12  # of a world, until one is accepted
 
@@ -115,7 +113,7 @@ class SearchResults(NamedTuple):
         return self.macros[:, 0].astype(np.int64)
 
 
-def new_workspace(search: SearchPolicy, budget: Budget) -> tuple[Functions, SearchWorkspace]:
+def new_workspace(search: SearchSettings, budget: Budget) -> tuple[Functions, SearchWorkspace]:
     """Return the functions of a search, and a workspace for one thread that is enough for this budget."""
     find, finding = arms_part(search, budget)
     playing, rollout = rollout_part(search)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,7 @@ from card_envs.opponents.policy import decisions_at
 from card_envs.opponents.search._budget import Budget, Float64s, stage_end
 from card_envs.opponents.search._decide import SearchBatch, SearchWorkspace, draw_likely_world
 from card_envs.opponents.search._parts import NEVER, Arrays, leaf_part, leaf_value, stop_of
-
-if TYPE_CHECKING:  # it imports this module
-    from card_envs.opponents.search._policy import SearchPolicy
+from card_envs.opponents.search._settings import SearchSettings
 
 PLAYOUTS_AT_ONCE = 4096
 
@@ -82,7 +80,7 @@ def draw_worlds(
 class PolicyRollouts:
     """The rollouts of a search by a policy in Python, which has its random numbers from `rng`."""
 
-    def __init__(self, search: SearchPolicy, rng: np.random.Generator) -> None:
+    def __init__(self, search: SearchSettings, rng: np.random.Generator) -> None:
         assert search.rollout is not None
         self.game, self.player, self.rng = search.game, search.rollout, rng
         self.events, self.most = stop_of(search)

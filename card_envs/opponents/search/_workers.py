@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -27,9 +27,7 @@ from card_envs.opponents.search._decide import (
     new_workspace,
     write_result,
 )
-
-if TYPE_CHECKING:  # it imports this module
-    from card_envs.opponents.search._policy import SearchPolicy
+from card_envs.opponents.search._settings import SearchSettings
 
 # Threads share decisions where each has this many, else the worlds of one once a stage takes that long.
 MANY, WORTH_SHARING = 4, 5e-4  # seconds
@@ -84,7 +82,7 @@ class SearchWorkers:
         workspaces: one for each thread.
     """
 
-    def __init__(self, search: SearchPolicy, most: Budget, num_threads: int) -> None:
+    def __init__(self, search: SearchSettings, most: Budget, num_threads: int) -> None:
         """Allocate for this many threads, and for decisions that cost that much at most."""
         parts = [new_workspace(search, most) for _ in range(num_threads)]
         functions = parts[0][0]

@@ -20,7 +20,6 @@ import pytest
 
 import card_envs
 from card_envs.draw._pips import PIPS
-from card_envs.draw.picture import DARK, GOLD, TURN
 from card_envs.game import Game
 from card_envs.opponents import load_opponent, opponent_names
 from card_envs.opponents._levels import levels
@@ -456,9 +455,9 @@ def test_a_server_that_is_away_is_told(page: Any, game: Game, button: str) -> No
 
 
 def assert_compared(page: Any, game: Game, moves: list[dict[str, Any]]) -> None:
-    """The moves stand in the order of the advice; those tried to the end say why they are not the best one."""
+    """The moves stay in their places; those tried to the end say why they are not the best one."""
     shown = worth(page)
-    assert [*shown] == [one["move"] for one in moves]
+    assert [*shown] == list(gestures(page)) and {*shown} == {one["move"] for one in moves}
     best, *others = moves
     status, question = page.inner_text("#status"), page.inner_text("#question")
     assert shown[best["move"]] == "best" and status[:-1] in page.get_attribute("#moves .best", "title")
@@ -497,7 +496,7 @@ def test_bids_are_compared_by_points(page: Any, game: Game) -> None:
     shown = worth(page)
     assert shown.pop(best["move"]) == "best"
     priced = [move for move, small in shown.items() if small]
-    assert {*priced} == {one["move"] for one in others[:3]} and [*shown][:3] == priced
+    assert {*priced} == {one["move"] for one in others[:3]}
     assert all(re.fullmatch(r"as good|−\d+\.\d", shown[move]) for move in priced)
     assert re.search(r"Next best: .*, (about as good|costs .* ± .*)\.$", page.inner_text("#question"))
 
@@ -540,7 +539,7 @@ def test_the_list_of_moves(page: Any, game: Game, address: str, request: pytest.
     now = page.inner_html("#picture")
     entries.first.click()
     page.wait_for_selector("#log button[aria-current] >> nth=0")
-    page.wait_for_function("() => document.querySelector('#status').textContent.startsWith('After 1 of ')")
+    page.wait_for_function("() => document.querySelector('#status').textContent.includes('After 1 of ')")
     first = page.inner_html("#picture")
     assert first != now and page.is_visible("#stepper")
     for _ in range(turn - 1):
@@ -603,27 +602,6 @@ def test_nothing_keeps_people_out(page: Any, game: Game, address: str, axe: str)
         page.click("#step")
         play_on(page, game, address, "desk")
         assert_accessible(page, axe)
-
-
-def luminance(colour: str) -> float:
-    """The relative luminance of a colour, as WCAG 2.2 defines it."""
-    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-@pytest.mark.mechanics
-def test_each_colour_means_one_thing(page: Any, game: Game) -> None:
-    """Winning, legal, advised, focus, turn: five colours, which stand out from the felt and the dark plates."""
-    sit_down(page, game, short_options(game))
-    style = "getComputedStyle(document.documentElement)"
-    own = [page.evaluate(f"() => {style}.getPropertyValue('{name}')") for name in ("--act", "--advice")]
-    colours = [GOLD, TURN, "#ffffff", *own]
-    assert len(set(colours)) == 5
-    for ground in ("#1a694a", DARK):
-        assert all((luminance(colour) + 0.05) / (luminance(ground) + 0.05) >= 3 for colour in colours)
-    for mark in page.locator("#picture .mark").all():
-        assert mark.evaluate("(one) => getComputedStyle(one).stroke") == "rgb(127, 214, 255)"
 
 
 @pytest.mark.mechanics

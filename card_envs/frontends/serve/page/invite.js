@@ -8,6 +8,10 @@ const MAY = {
   watch: "Sees who plays, the moves and the scores, but no hands; once the game is over, all cards.",
 };
 
+const LOCAL = ["localhost", "127.0.0.1", "[::1]"];
+const NOBODY_ELSE = "Only this computer reaches the page at this address. Stop the server, start it for others, and open the page by this computer's name: ";
+const FOR_OTHERS = "python -m card_envs serve --host 0.0.0.0";
+
 /** Keep the links of a table that was made: for each other person's seat, and to watch. */
 export function keepInvitation({ seats: [own, ...others], watch }) {
   keepLinks({ of: own.token, seats: others.map(({ seat, token }) => ({ seat, token })), watch: watch?.token });
@@ -22,7 +26,8 @@ export function linksOf(token) {
 /** Show the links of a table; `nameOf(seat)` says where a seat is. */
 export function showLinks({ seats, watch }, nameOf) {
   const free = seats.map(({ seat, token }) => entry(`To play as ${nameOf(seat)}`, `#${token}`, MAY.play));
-  $("linked").replaceChildren(...free, entry("To watch", `#watch=${watch}`, MAY.watch));
+  const alone = LOCAL.includes(location.hostname) ? [element("p", {}, NOBODY_ELSE, element("code", {}, FOR_OTHERS))] : [];
+  $("linked").replaceChildren(...alone, ...free, entry("To watch", `#watch=${watch}`, MAY.watch));
   $("links").showModal();
 }
 

@@ -137,7 +137,7 @@ async function lookOn(secret) {
     listMoves(live);
     markMove(live.turn);
     showPlayers(found, game.levels);
-    $("status").replaceChildren(...(found.problem ? [found.problem] : played.slice(-game.seats).flatMap(told)));
+    $("status").replaceChildren(...(found.problem ? [found.problem] : played.slice(-game.seats).reverse().flatMap(told)));
   }, goesOn);
   if (isOver) await replay(await ask(`${path}/record`), epoch);
 }
@@ -338,7 +338,7 @@ async function hint() {
   if (live) busy(false);
 }
 
-/** Order the moves as an adviser does, and say on each why it is not the best; `prices` are those of a judge, by move. */
+/** Mark the best of the moves, in the adviser's order, and say on each other why it is not; `prices` are a judge's, by move. */
 function showAdvice(moves, prices) {
   const [best] = moves;
   const buttons = new Map([...$("moves").children].map((button) => [button.dataset.move, button]));
@@ -349,9 +349,8 @@ function showAdvice(moves, prices) {
     if (short) button.append(figure(short));
     button.classList.toggle("best", one === best);
     button.setAttribute("aria-label", [labelOf(one.move), long].filter(Boolean).join(": "));
-    $("moves").append(button);
   }
-  $("moves").scrollTop = 0;
+  buttons.get(best.move).scrollIntoView({ block: "nearest" });
   for (const name of gestures()[best.move] ?? []) {
     const groups = placesOf(name);
     if (groups.length !== 1) continue; // such as foundations: which of them takes the card is not told
@@ -470,6 +469,7 @@ function show(position, passing = false, hand = position.turn + Number(isBack() 
   markCost();
   $("status").replaceChildren(...(passing ? said(position) : status(position)));
   if (active) $("status").append(" ", keysTold());
+  fit();
   $("question").textContent = isBack() ? "" : question(position, active);
   $("again").hidden = !token || !isEnd(position) || position.players.filter((one) => one === null).length > 1;
   if (live.outcome.over) forget(token);
@@ -562,7 +562,7 @@ function status(position) {
   if (isEnd(position)) return [result(position)];
   const judged = atHand > position.turn && judgement(position.turn, (text) => cardName(text) ?? inWords(text));
   const last = played.slice(0, position.turn).slice(-1).flatMap(told);
-  return [`After ${position.turn} of ${count(live.turn, "move")}. `, ...(judged ? [judged] : last)];
+  return [...(judged ? [judged, " "] : last), `After ${position.turn} of ${count(live.turn, "move")}.`];
 }
 
 const isEnd = (position) => position.outcome.over && position.turn === live.turn;
@@ -574,12 +574,12 @@ function question(position, active) {
   return position.question;
 }
 
-/** The last moves: from the seat's own one on, and those before it in which each seat plays once, such as a trick. */
+/** The last moves, the newest first: back to the seat's own one, and those before it in which each seat plays once, such as a trick. */
 function said({ turn, seat }) {
   const past = played.slice(0, turn);
   let first = Math.max(0, past.findLastIndex((one) => one.seat === seat));
   for (const seats = new Set([seat]); first && !seats.has(past[first - 1].seat); first--) seats.add(past[first - 1].seat);
-  return past.slice(Math.max(first, turn - MOST_SAID)).flatMap(told);
+  return past.slice(Math.max(first, turn - MOST_SAID)).reverse().flatMap(told);
 }
 
 /** A move in words, as nodes; a card as it is drawn, so that a whole trick has room. */
@@ -654,6 +654,19 @@ function label(name) {
   const found = placesOf(name).map((one) => one.getAttribute("aria-label"));
   if (!found.length) return name;
   return found.length > 1 ? found[0].split(" ")[0] : found[0].split(":")[0];
+}
+
+/** Show the button that opens the status, where not all of it fits. */
+function fit() {
+  const said = $("said");
+  $("all").hidden = !said.classList.contains("open") && said.scrollHeight <= said.clientHeight + 1;
+}
+
+function openStatus() {
+  const isOpen = $("said").classList.toggle("open");
+  $("all").textContent = isOpen ? "less" : "all";
+  $("all").setAttribute("aria-expanded", String(isOpen));
+  fit();
 }
 
 // Touching and dragging
@@ -816,6 +829,7 @@ window.addEventListener("popstate", travel);
 $("help").addEventListener("click", help);
 pressed("hint", hint);
 pressed("judge", judge);
+$("all").addEventListener("click", openStatus);
 $("stop").addEventListener("click", () => thinking?.abort(new Error("Stopped.")));
 setInterval(tick, 250);
 pressed("undo", undo);

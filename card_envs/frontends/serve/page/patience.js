@@ -1,6 +1,6 @@
 // Waiting for a server that has just started and still compiles its games.
 
-import { $ } from "./dom.js";
+import { $, element } from "./dom.js";
 
 const AGAIN = 2000; // milliseconds, after which it is asked again
 
@@ -18,7 +18,9 @@ export async function patiently(work, goesOn) {
         return await work();
       } catch (error) {
         if (error.code !== "busy") throw error;
-        if (goesOn()) say(`The server is busy: ${error.message.replace(/; .*/, "")}. The game begins by itself.`);
+        const why = error.message.replace(/; .*/, "");
+        const long = why.startsWith("compiling") ? " A game takes up to a minute, once on each computer." : "";
+        if (goesOn()) say(`The server is busy: ${why}.${long} The game begins by itself.`);
       }
       await pause();
     }
@@ -29,7 +31,7 @@ export async function patiently(work, goesOn) {
 }
 
 function say(text) {
-  $("busy").textContent = text;
+  $("busy").replaceChildren(text, element("progress", {}));
   $("busy").hidden = !text;
 }
 
