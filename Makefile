@@ -15,7 +15,7 @@ test: $(VENV)/dev  ## the test suite
 	$(BIN)/python -m pytest -n 2
 
 quick: $(VENV)/dev  ## the tests of the rules and of what every game promises: two minutes
-	$(BIN)/python -m pytest -n 2 tests/games tests/test_contract.py tests/test_environments.py
+	$(BIN)/python -m pytest -n 2 tests/games tests/test_contract.py tests/envs/test_aec.py
 
 processes: $(VENV)/dev  ## tests that start processes which compile and train: the documents' commands, shared runs, new games
 	$(BIN)/python -m pytest -n 2 -m 'processes and not slow'
@@ -24,7 +24,7 @@ slow: $(VENV)/wheels  ## the long tests, with what they print; SHARE=K/5: a fift
 	$(BIN)/python -m pytest -n 2 -m slow -rP $(SHARE:%=--share %) $(MINUTES:%=--minutes %)
 
 gpu: $(VENV)/dev  ## the tests of a GPU; build/gpu.jsonl has a line for each as soon as it ends, also if the run is cut off
-	$(BIN)/python -u -m pytest -m gpu -n $(or $(WORKERS),auto) -v -p tests.progress --progress build/gpu.jsonl tests/test_gpu.py tests/training
+	$(BIN)/python -u -m pytest -m gpu -n $(or $(WORKERS),auto) -v -p tests.progress --progress build/gpu.jsonl tests/engine/test_gpu.py tests/training
 
 page: $(VENV)/dev  ## whole games clicked through on the server's page, where there is a Chromium
 	$(BIN)/python -m pytest -m slow tests/frontends/page

@@ -1,8 +1,8 @@
 """What all tests share: every game of the registry as the parameter `game`, and positions reached by play.
 
-The template of new games is registered like those of the package: one entry, nothing else. A game of another package
-is tested with `pytest tests/test_contract.py tests/test_worlds.py tests/test_referee.py --game its.package`: the
-package has `GAME` and the folder `tests` (`card_envs/testing/referee.py`).
+The template of new games is registered like those of the package: one entry, nothing else. With `--game its.package`
+the shared tests run for a game of another package, which has `GAME` and the folder `tests`
+(`card_envs/testing/referee.py`).
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
@@ -37,6 +38,7 @@ from card_envs.compiling import specialize
 from card_envs.compiling._cache import CheckedCache, private_folder
 from card_envs.engine import kernels
 from card_envs.engine.batch import BatchEnv
+from card_envs.engine.legality import IllegalMove
 from card_envs.engine.rng import table_keys
 from card_envs.engine.table import Table
 from card_envs.envs._registration import register_all
@@ -61,20 +63,14 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 if hasattr(signal, "SIGHUP"):
     signal.signal(signal.SIGHUP, lambda number, frame: None)  # which started processes don't inherit, and `nohup` holds
 STARTED = time.monotonic()
-BUILT = Path(__file__).parents[1] / "js" / "built"
+ROOT = Path(__file__).parents[1]
+BUILT = ROOT / "js" / "built"
 ONLY = "CARD_ENVS_TEST_GAME"  # the package of the only game to test; processes that tests start see it as well
 
 # Their tests share what takes long to make: a server, a trained network, a library, a copy of the checkout.
-SHARING = {f"tests/test_{name}.py" for name in ("documents", "library", "scaffold")} | {
-    "tests/frontends/page/test_page.py",
-    "tests/frontends/serve/test_clients.py",
-}
+SHARING = {f"test_{name}.py" for name in ("clients", "documents", "library", "page", "scaffold")}
 # Besides the games', those that take longest.
-LONG = (
-    "tests/training/",
-    "tests/frontends/serve/test_guard.py",
-    *(f"tests/test_{name}.py" for name in ("console", "documents", "library", "scaffold")),
-)
+LONG = re.compile(r"tests/training/|serve/test_guard|test_(console|documents|library|scaffold)\.py$")
 
 
 def games_under_test() -> list[Game]:
@@ -169,7 +165,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def scope_of(nodeid: str) -> str:
     """Which tests one process runs: all of a game, so that it loads each loop once; others by file."""
     file = nodeid.partition("::")[0]
-    return file if file in SHARING else next((name for name in GAMES if name in nodeid), file)
+    return file if file.rpartition("/")[2] in SHARING else next((name for name in GAMES if name in nodeid), file)
 
 
 @pytest.hookimpl(trylast=True)
@@ -183,7 +179,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item, keep in zip(items, own) if keep]
     if "PYTEST_XDIST_WORKER" in os.environ:
         scopes = {item: scope_of(item.nodeid) for item in items}
-        items.sort(key=lambda item: (scopes[item] not in GAMES, not scopes[item].startswith(LONG)))
+        items.sort(key=lambda item: (scopes[item] not in GAMES, not LONG.search(scopes[item])))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -348,12 +344,9 @@ def rules_of(game: Game) -> CompiledRules:
 @cache
 def fewest_moves(game: Game) -> int:
     """The moves of the shortest of some episodes, with `short_options`."""
-    env = CardEnv(game, **short_options(game))
-    lengths = []
-    for seed in range(64):
-        env.reset(seed=seed)
-        lengths.append(len(play_randomly(env, seed).record().moves))
-    return min(lengths)
+    return min(
+        len(play_randomly(new_env(game, seed, **short_options(game)), seed).record().moves) for seed in range(64)
+    )
 
 
 def need_moves(game: Game, number: int) -> None:
@@ -440,6 +433,13 @@ def untrained(game: Game, kind: type[Network], hidden: list[int], sampled: bool 
     return kind(game, weights, sampled=sampled)
 
 
+def new_env(game: Game, seed: int = 1, **arguments: Any) -> CardEnv:
+    """An environment, freshly dealt."""
+    env = CardEnv(game, **arguments)
+    env.reset(seed=seed)
+    return env
+
+
 def play_randomly(env: CardEnv, seed: int, moves: int | None = None) -> CardEnv:
     """Play that many random legal moves, or to the end; returns the environment."""
     rng = np.random.default_rng(seed)
@@ -463,6 +463,42 @@ def run(*words: object) -> tuple[int, str]:
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
     return done.exit_code, done.output
+
+
+def run_python(
+    *words: object, folder: Path = ROOT, paths: tuple[Path, ...] = (), stdin: str | None = None, status: int = 0,
+    **environment: str,
+) -> subprocess.CompletedProcess[str]:  # fmt: skip
+    """Run Python in a process of its own, which sees these paths and the checkout and must end with that status."""
+    path = os.pathsep.join(map(str, filter(None, (*paths, ROOT, os.environ.get("PYTHONPATH")))))
+    done = subprocess.run(
+        [sys.executable, *map(str, words)], cwd=folder, input=stdin, capture_output=True, text=True, check=False,
+        env=os.environ | {"PYTHONPATH": path, "COLUMNS": "200"} | environment,
+    )  # fmt: skip
+    assert done.returncode == status, done.stdout[-3000:] + done.stderr[-4000:]
+    return done
+
+
+def interrupted(ask: Callable[[], Any], event: int) -> bool:
+    """Whether Ctrl-C at an event of Python's profiler (calls and returns, also of C functions) came before the end."""
+    num_events = 0
+
+    def count(*_: Any) -> None:
+        nonlocal num_events
+        num_events += 1
+        if num_events == event:
+            raise KeyboardInterrupt
+
+    has_come = True
+    try:
+        sys.setprofile(count)
+        ask()
+        has_come, event = num_events >= event, 0  # nothing is raised from here on
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.setprofile(None)
+    return has_come
 
 
 def command_parameters(kind: str) -> Iterator[tuple[str, str]]:
@@ -519,6 +555,53 @@ def npm_install(folder: Path, *packages: str) -> None:
     if re.search("ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ENETUNREACH", done.stderr):
         pytest.skip("npm's registry can't be reached")
     assert done.returncode == 0, done.stderr
+
+
+# Arguments that are nothing of the kind.
+THINGS: list[Any] = [None, True, -1, 1 << 70, 1.5, float("nan"), "x", [], {"a": 1}, object(), np.zeros(3)]
+NUMBERS: list[Any] = [*THINGS, 1.0, "1", [1]]
+BOTS: list[Any] = [*THINGS, "nobody", "", "legal", ["greedy"]]
+
+
+def buffers_but(shape: tuple[int, ...], dtype: Any) -> list[Any]:
+    """All that is no writable, contiguous array of that shape and type."""
+    good = np.zeros(shape, dtype)
+    locked = good.copy()
+    locked.flags.writeable = False
+    other = np.uint8 if dtype != np.uint8 else np.int8
+    return [
+        good[:-1], np.zeros((shape[0] + 1, *shape[1:]), dtype), good[None], np.zeros(0, dtype), good.astype(other),
+        good.astype(np.float64), good.astype(object), np.zeros((shape[0] * 2, *shape[1:]), dtype)[::2], good[::-1],
+        locked, good.astype(good.dtype.newbyteorder()) if good.itemsize > 1 else None, good.tolist(), None, 5, "x",
+        np.zeros(good.nbytes + 1, np.uint8)[1:].view(dtype).reshape(shape) if good.itemsize > 1 else None,
+    ]  # fmt: skip
+
+
+def assert_refused(thing: Any, calls: dict[str, Iterable[tuple[Any, ...]]], safe: Set[str] = frozenset()) -> None:
+    """Every public method refuses, in words, arguments that compiled code can't take, and nothing moves.
+
+    `safe`: those that take none, or have tests of their own. A method that is in neither fails here.
+    """
+    assert {name for name in vars(type(thing)) if not name.startswith("_")} == {*calls, *safe}
+    for name, wrong in calls.items():
+        for number, arguments in enumerate(wrong):
+            before = field_bytes(thing.states) if hasattr(thing, "states") else b""
+            with pytest.raises(ValueError, match=r"expected|illegal") as caught:
+                getattr(thing, name)(*arguments)
+            assert "expected" in str(caught.value) or isinstance(caught.value, IllegalMove), (name, number)
+            assert len(str(caught.value)) < 2000, (name, number)
+            assert not hasattr(thing, "states") or field_bytes(thing.states) == before, (name, number)
+
+
+def assert_fixed(thing: Any) -> None:
+    """What compiled code relies on is never replaced: no public attribute of a batch or table."""
+    public = [name for name in vars(thing) if not name.startswith("_")]
+    assert {"game", "states"} <= set(public)
+    for name in public:
+        with pytest.raises(AttributeError, match="can't be replaced"):
+            setattr(thing, name, getattr(thing, name))
+        with pytest.raises(AttributeError, match="can't be deleted"):
+            delattr(thing, name)
 
 
 @pytest.fixture

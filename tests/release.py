@@ -35,9 +35,9 @@ PLACEHOLDER = "example.org"
 GAME = next(game.name for game in GAMES.values() if not game.is_solitaire)
 SOLVED = next(game.name for game in GAMES.values() if game.solver is not None)
 VIEW = f"""
-import json, card_envs
-from card_envs.envs.aec import CardEnv
-env = CardEnv(card_envs.get_game({GAME!r}))
+import json
+from card_envs.{GAME}_v0 import env as new
+env = new()
 env.reset(seed=1)
 open("view.json", "w").write(json.dumps(env.view(env.agent_selection)))
 """

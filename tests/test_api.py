@@ -3,15 +3,38 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib
+import random
 import re
 import sys
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import card_envs
+from card_envs import GameRecord, replay, verify
+from card_envs.compare.pairs import play_pairs
+from card_envs.compare.survey import survey
+from card_envs.draw import draw
+from card_envs.engine.batch import BatchEnv
+from card_envs.engine.table import Table
+from card_envs.games import get_game
+from card_envs.opponents import TorchPolicy, load_opponent
+from card_envs.opponents.networks.folder import save_network
+from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
+from card_envs.opponents.networks.policies import ARCHITECTURES, NetworkPolicy
+from card_envs.opponents.phased import PhasedPolicy
+from card_envs.opponents.policy import decisions_at
+from card_envs.opponents.scripted import ScriptedPolicy
+from card_envs.opponents.search import SearchPolicy
+from card_envs.scaffold.high_card import GAME as TINY
 from card_envs.system.moved import MOVED
+from tests.conftest import THINGS, new_env, play_randomly, positions, some, untrained
 
 ROOT = Path(__file__).parents[1]
 MOST = 250  # public names
@@ -80,3 +103,95 @@ def test_modules_that_moved_are_found_under_their_names_of_before(name: str, new
     with pytest.warns(DeprecationWarning, match=f"{name} is {new_name} now"):
         module = importlib.import_module(name)
     assert module is importlib.import_module(new_name)
+
+
+GREEDY = ScriptedPolicy("greedy")
+
+
+RECORD = play_randomly(new_env(TINY), 1).record()
+
+
+# Calls with all that they need; each argument is then replaced by one wrong value after the other.
+CALLS: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
+    "play_pairs": (play_pairs, {"game": TINY, "first": GREEDY, "second": GREEDY, "pairs": 1, "seed": 0}),
+    "survey": (survey, {"game": TINY, "policy": GREEDY, "episodes": 1, "seed": 0}),
+    "draw": (draw, {"game": TINY, "view": new_env(TINY).view("player_0"), "tall": False}),
+    "replay": (replay, {"record": RECORD, "num_moves": 1}),
+    "verify": (verify, {"record": RECORD}),
+    "Table": (Table, {"game": TINY, "state": TINY.rules.new_state(TINY.validated({}))}),
+    "BatchEnv": (BatchEnv, {"game": TINY, "num_tables": 1, "seed": 0, "options": {}, "tables": [0],
+                            "skip_forced": False, "num_threads": 1, "out": {}}),
+    "ScriptedPolicy": (ScriptedPolicy, {"bot": "greedy"}),
+    "PhasedPolicy": (PhasedPolicy, {"actions": range(1), "inside": GREEDY, "outside": GREEDY}),
+    "SearchPolicy": (SearchPolicy, {"game": TINY, "worlds": 1, "seconds": None, "moves": "single", "prior": None,
+                                    "rollout": None, "leaf": None, "leaf_after": 2, "leaf_playout": 0.0, "arms": 2,
+                                    "threads": 1}),
+    "load_opponent": (load_opponent, {"name": "greedy", "game": TINY, "sampled": True}),
+    "GameRecord": (GameRecord, RECORD.model_dump()),
+    "get_game": (get_game, {"name": TINY.name}),
+    **{kind.__name__: (kind, {"game": TINY, "weights": {}, "sampled": True}) for kind in
+       (*ARCHITECTURES.values(), NTuplePolicy)},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("door", CALLS)
+def test_one_wrong_argument_is_a_value_error_or_taken(door: str) -> None:
+    call, good = CALLS[door]
+    for name in good:
+        for wrong in [*THINGS, 1 << 40]:
+            try:
+                call(**{**good, name: wrong})
+            except ValueError as error:
+                assert 0 < len(str(error)) < 2000, name  # noqa: PT017 (some values are right)
+
+
+@contextlib.contextmanager
+def hostile() -> Iterator[None]:
+    """Modes of NumPy and Torch that programs set, and warnings as errors."""
+    with contextlib.ExitStack() as undo:
+        undo.enter_context(np.errstate(all="raise"))
+        undo.enter_context(np.printoptions(precision=1, threshold=1, sign="+"))
+        undo.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("error")
+        with contextlib.suppress(ImportError):
+            import torch
+
+            undo.callback(torch.set_default_dtype, torch.get_default_dtype())
+            undo.callback(torch.set_default_device, None)
+            undo.callback(torch.set_grad_enabled, torch.is_grad_enabled())
+            torch.set_default_dtype(torch.float64)
+            torch.set_default_device("meta")
+            torch.set_grad_enabled(False)
+        yield
+
+
+def answers(folder: Path, module: Any) -> list[Any]:
+    """What players, environments and comparisons answer."""
+    decisions = decisions_at(TINY, some(positions(TINY), 16))
+    env = new_env(TINY, 5, render_mode="ansi")
+    view = env.view(env.agent_selection)
+    found: list[Any] = [env.render(), view, repr(env.record())]
+    save_network(folder, untrained(TINY, NetworkPolicy, [8]), decisions, training={}, strength=[])
+    for name in ("greedy", "random", "search:4,moves=turn", str(folder)):
+        player = load_opponent(name, TINY)
+        found += [player.act(decisions, np.random.default_rng(0)).tolist(), repr(player.rank_moves(view))]
+    if module is not None:
+        found.append(TorchPolicy(module).probabilities(decisions).tolist())
+    batch = BatchEnv(TINY, 8, seed=1)
+    batch.step(batch.mask.argmax(axis=1))
+    figures = play_pairs(TINY, "greedy", "random", 10, 3).as_dict()
+    return [*found, batch.obs.tolist(), [str(value) for key, value in figures.items() if "micro" not in key]]
+
+
+def test_answers_do_not_depend_on_what_a_program_has_set(tmp_path: Path) -> None:
+    module: Any = None
+    with contextlib.suppress(ImportError):
+        import torch
+
+        module = torch.nn.Linear(TINY.rules.OBS_SIZE, TINY.rules.NUM_ACTIONS)
+    seeds: Any = random.getstate(), np.random.get_state()[1].tolist()  # type: ignore[index] # noqa: NPY002
+    calm = answers(tmp_path / "calm", module)
+    assert seeds == (random.getstate(), np.random.get_state()[1].tolist())  # type: ignore[index] # noqa: NPY002
+    with hostile():
+        found = answers(tmp_path / "hostile", module)
+    assert found == calm

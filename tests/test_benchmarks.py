@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import subprocess
@@ -152,28 +151,3 @@ def test_learning_curves_count_only_learning(monkeypatch: pytest.MonkeyPatch) ->
         (20_000, [0.1]), (40_000, [0.3, 30_000]), (100_000, [100_000]), (120_000, [1.0]),
     ]  # fmt: skip
     assert points[-1]["minutes"] == 1 and budget.seconds == 60 and not points[0]["seen"].sampled
-
-
-@pytest.mark.processes
-def test_baselines_go_on_where_they_were(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pytest.importorskip("torch")
-    from benchmarks import training as baselines
-
-    path = tmp_path / "found.json"
-    words = ["--games", "big_ben", "--methods", "ppo", "--minutes", "0.002", "--seeds", "1", "--file", str(path)]
-
-    def run(*more: str) -> str:
-        monkeypatch.setattr(sys, "argv", ["baselines", *words, *more])
-        baselines.main()
-        return capsys.readouterr().out
-
-    assert "big_ben ppo 0: " in run("--pairs", "20")
-    found = json.loads(path.read_text())["games"]["big_ben"]
-    assert set(found["known"]) == {"random", "small"} and set(found["methods"]) == {"ppo"}
-    assert 1.0 in found["methods"]["ppo"]["0"]["points"][-1]["after"]
-    assert run("--pairs", "20") == ""
-    with pytest.raises(SystemExit):
-        run("--pairs", "30")
-    assert "big_ben was made with other --minutes or --pairs" in capsys.readouterr().err

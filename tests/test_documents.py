@@ -245,32 +245,6 @@ def test_a_figure_has_one_source(game: Game) -> None:
             assert not figure or shown in ([], [f"wins {figure.split()[0]} of 100 games"])
 
 
-WITH_ANOTHER_SUM = """
-import builtins, functools, math, operator, runpy, sys
-whole = builtins.sum
-
-def added(values, start=0):
-    values = [start, *values]
-    if not all(isinstance(value, float) for value in values[1:]):
-        return whole(values[1:], start)
-    return functools.reduce(operator.add, values) if sys.argv[1] == "in order" else math.fsum(values)
-
-builtins.sum = added
-found = runpy.run_path(sys.argv[2], run_name="figures")["tables"]()
-for name, table in sorted(found.items()):
-    print(name, table)
-"""
-
-
-def test_figures_do_not_depend_on_the_interpreter() -> None:
-    """`sum` of floats rounds otherwise from Python 3.12 on."""
-    found = [
-        run([sys.executable, "-c", WITH_ANOTHER_SUM, way, str(ROOT / "docs" / "figures.py")], ROOT)
-        for way in ("in order", "at once")
-    ]
-    assert found[0] == found[1] and "baselines-" in found[0]
-
-
 def test_the_notebook_is_kept_without_outputs() -> None:
     """The site's build runs it."""
     cells = json.loads((ROOT / "docs" / "notebook.ipynb").read_text())["cells"]

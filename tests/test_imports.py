@@ -10,7 +10,6 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -30,7 +29,7 @@ MAY_BE_HEAVY = {
 # Shared tests that name games, as users see them; `tests/training` trains on one of the games.
 OF_A_GAME = {"games", "training"}
 NAMING = {
-    "test_coverage.py", "test_installation.py", "test_installed_games.py", "test_documents.py", "test_opponents.py",
+    "test_coverage.py", "test_installation.py", "test_installed.py", "test_documents.py", "test_names.py",
     "size.py", "test_trainers.py", "test_benchmarks.py", "test_search.py", "test_native.py",
 }  # fmt: skip
 
@@ -46,18 +45,6 @@ def test_every_part_has_a_layer() -> None:
     modules = {path.stem for path in (ROOT / "card_envs").glob("*.py") if not re.search(r"_v\d+$", path.stem)}
     folders = {path.parent.name for path in (ROOT / "card_envs").glob("*/__init__.py")}
     assert set().union(*layers()) == (modules | folders) - {"__init__"}
-
-
-def test_the_guide_has_parts_in_their_order() -> None:
-    """CONTRIBUTING.md, whose table is how people find their way: those that may be imported stand above."""
-    table = (ROOT / "CONTRIBUTING.md").read_text().partition("| path | contents |")[2].partition("\n\n")[0].strip()
-    places = {
-        name: number
-        for number, line in enumerate(table.splitlines())
-        for name in re.findall(r"`(?:card_envs/)?(\w+)(?:\.py|/)`", line.split("|")[1])
-    }
-    rows = [{places[part] for part in layer} for layer in layers()]
-    assert all(max(above) < min(below) for above, below in pairwise(rows))
 
 
 def sources(*folders: str) -> list[Path]:

@@ -36,9 +36,7 @@ runpy.run_module(module, run_name="__main__")
 def run(folder: Path, *words: str | Path, python: str | Path = sys.executable, path: Path | None = None) -> str:
     """What a command says in that folder; it must not end in a traceback."""
     environment = {**os.environ, "PYTHONPATH": str(path or ""), "COLUMNS": "200"}
-    done = subprocess.run(
-        [python, *map(str, words)], capture_output=True, text=True, cwd=folder, env=environment, check=False
-    )
+    done = subprocess.run([python, *words], capture_output=True, text=True, cwd=folder, env=environment, check=False)
     assert "Traceback" not in done.stdout + done.stderr, done.stdout + done.stderr
     return done.stdout + done.stderr
 
@@ -107,8 +105,8 @@ for game in card_envs.GAMES.values():
             break
     batch = card_envs.BatchEnv(game, 64, seed=0)
     batch.step(batch.mask.argmax(axis=1))
-from card_envs.envs.aec import CardEnv
-env = CardEnv(next(iter(card_envs.GAMES.values())))
+from card_envs import back_alley_v0
+env = back_alley_v0.env()
 env.reset(seed=1)
 print(card_envs.load_opponent("ppo", env.game).advise(env.view(env.agent_selection))[0])
 """

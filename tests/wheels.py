@@ -36,9 +36,8 @@ TRY = """
 import sys, time
 start = time.perf_counter()
 import card_envs
-from card_envs.envs.aec import CardEnv
 for game in {games!r}:
-    env = CardEnv(card_envs.get_game(game))
+    env = __import__(f"card_envs.{{game}}_v0", fromlist=["env"]).env()
     env.reset(seed=1)
     view = env.view(env.agent_selection)
     for who in ("small", "strong", "champion"):

@@ -429,9 +429,9 @@ def stored_actor(policy: TrainedPolicy) -> Network:
     """Return the network of an opponent's folder. Raises ValueError where it is not one of these kinds."""
     game, sizes = policy.game, hidden_sizes(policy.weights)
     actor: Network
-    if isinstance(policy, AfterstatePolicy):
+    if policy.architecture in ("afterstates", "lookahead"):
         actor = AfterstateActor(game, sizes, 1.0, HEAD_GAIN["policy"], policy.lookahead)
-    elif isinstance(policy, NetworkPolicy):
+    elif policy.architecture == "mlp-relu":
         actor = Network(game.input_fields, sizes, game.rules.NUM_ACTIONS, HEAD_GAIN["policy"])
     else:
         raise ValueError(f"a network of {policy.architecture} can't play at the tables of training")

@@ -18,7 +18,6 @@ from card_envs.opponents.macros import MAX_LENGTH
 from card_envs.opponents.names import load_opponent
 from card_envs.opponents.networks._afterstate_network import AfterstateNetwork
 from card_envs.opponents.phased import PhasedPolicy
-from card_envs.opponents.scripted import ScriptedPolicy
 from card_envs.opponents.search import SearchPolicy
 from card_envs.opponents.search._budget import Budget
 from card_envs.opponents.search._decide import SearchBatch, SearchWorkspace, new_results, new_workspace
@@ -138,7 +137,7 @@ def player_of(game: Game, name: str) -> ExportedPlayer:
     if isinstance(policy, PhasedPolicy):
         phase, inside = (policy.actions.start, policy.actions.stop), _moves(game, policy.inside, name)
         policy = policy.outside
-    bot = policy.bot if isinstance(policy, ScriptedPolicy) else GREEDY
+    bot = policy.bot_name or GREEDY
     if phase != (0, 0) and bot != GREEDY:
         raise ValueError(f"{name}: can't be exported: {bot} with another policy in a phase")
     search = policy if isinstance(policy, SearchPolicy) else None
@@ -168,8 +167,8 @@ def player_of(game: Game, name: str) -> ExportedPlayer:
 
 def _moves(game: Game, policy: Any, name: str) -> tuple[Any, Any]:
     """Return a function that plays like a policy, and its arrays. Raises ValueError."""
-    function, arrays = moves_part(game, policy)
-    if function is scripted_moves and not isinstance(policy, ScriptedPolicy):
+    function, arrays = moves_part(policy)
+    if function is scripted_moves and not policy.bot_name:
         raise ValueError(f"{name}: can't be exported: {type(policy).__name__}")
     return function, arrays
 
@@ -185,7 +184,7 @@ def _export_search(game: Game, policy: SearchPolicy, name: str) -> tuple[Functio
     ranks, budget = ranks_macros(policy), policy.budget(None)
     if asks_python(policy) or policy.seconds is not None or (policy.prior is not None and not ranks):
         raise ValueError(f"{name}: can't be exported: it keeps to a time, or asks a policy in Python")
-    move, baseline = (scripted_moves, NoArrays()) if ranks else moves_part(game, policy.rollout)
+    move, baseline = (scripted_moves, NoArrays()) if ranks else moves_part(policy.rollout)
     parts, workspace = new_workspace(policy, budget)
     bound = (functions.answer, functions.answer_search), (functions.player_moves, move), *parts
     return bound, _new_searcher(game, budget, workspace, 0, baseline)

@@ -29,8 +29,6 @@ from card_envs.envs.single_agent import SingleSeatEnv
 from card_envs.envs.vector import VectorSeatEnv
 from card_envs.game import Game
 from card_envs.opponents import load_opponent, opponent_names
-from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
-from card_envs.opponents.phased import PhasedPolicy
 from card_envs.opponents.policy import Opponent, Policy, decisions_at
 from card_envs.opponents.search import SearchPolicy
 from card_envs.play.sitting import Sitting
@@ -112,10 +110,8 @@ def warm_up_opponent(game: Game, opponent: Opponent) -> None:
     Opponent(opponent.name, game, quick).rank_moves(env_view(game))
     with suppress(ValueError):  # it does not search
         MoveJudge(Opponent(opponent.name, game, quick)).prepare(env_view(game))
-    if isinstance(quick, SearchPolicy):
-        quick.within(1e-3, SMALLEST).act(decisions.at(np.array([0])), np.random.default_rng(0))
-    else:
-        quick.probabilities(decisions)
+    quick.within(1e-3, SMALLEST).act(decisions.at(np.array([0])), np.random.default_rng(0))
+    quick.probabilities(decisions)
 
 
 def env_view(game: Game) -> dict[str, Any]:
@@ -125,18 +121,16 @@ def env_view(game: Game) -> dict[str, Any]:
     return env.view(env.agent_selection)
 
 
-def quick_copy(policy: Policy) -> Any:
+def quick_copy(policy: Policy) -> Policy:
     """Return a copy of a policy, and of its parts, that tries hardly any worlds."""
-    if isinstance(policy, PhasedPolicy):
-        return PhasedPolicy(policy.actions, quick_copy(policy.inside), quick_copy(policy.outside))
-    if isinstance(policy, NTuplePolicy):
-        small = copy(policy)
-        small.max_positions = SMALLEST
-        return small
+    policy = policy.with_parts(quick_copy)
     if isinstance(policy, SearchPolicy):
-        quick: dict[str, Any] = {name: quick_copy(policy.settings[name]) for name in ("prior", "rollout", "leaf")}
-        quick |= {"worlds": 1, "arms": SMALLEST, "threads": 1, "refine_steps": SMALLEST, "rollout_positions": SMALLEST}
-        return replace(policy, **quick | ({"leaf_after": 1} if policy.leaf else {}))
+        quick: dict[str, Any] = {"worlds": 1, "arms": SMALLEST, "threads": 1, "refine_steps": SMALLEST}
+        quick |= {"rollout_positions": SMALLEST} | ({"leaf_after": 1} if policy.leaf else {})
+        return replace(policy, **quick)
+    if getattr(policy, "max_positions", None) is not None:  # an n-tuple network
+        policy = copy(policy)
+        vars(policy)["max_positions"] = SMALLEST
     return policy
 
 

@@ -70,10 +70,8 @@ class Plan:
     @property
     def names(self) -> tuple[str, ...]:
         """The players' names."""
-        return tuple(
-            player if isinstance(player, str) else load_policy(player, "players", self.game).name
-            for player in self.players
-        )
+        loaded = (name if isinstance(name, str) else load_policy(name, "players", self.game) for name in self.players)
+        return tuple(policy if isinstance(policy, str) else policy.name for policy in loaded)
 
     def load(self) -> list[Policy]:
         """Return the players, loaded if they were given by name. Raises ValueError."""
@@ -202,7 +200,17 @@ def play_games(plan: GamePlan, numbers: Int64s, watch: Watch | None = None) -> G
     if watch is not None and not callable(watch):
         raise ValueError(f"watch: expected a function of a number of moves, got {short_repr(watch)}")
     plan.check()
-    game, numbers = plan.game, _deal_numbers(numbers)
+    game, deals = plan.game, np.asarray(numbers)
+    if (
+        deals.ndim != 1
+        or deals.dtype.kind not in "iu"
+        or not len(deals)
+        or not 0 <= deals.min() <= deals.max() <= MOST_DEALS
+    ):
+        raise ValueError(
+            f"numbers: expected whole numbers of deals, from 0 on, at least one, got {short_repr(numbers)}"
+        )
+    numbers = deals.astype(np.int64)
     deals, lineup = plan.seat(numbers)
     states = plan.deal(deals)
     first_seat = states["seat"].copy()
@@ -229,16 +237,3 @@ def play_games(plan: GamePlan, numbers: Int64s, watch: Watch | None = None) -> G
         deals, lineup, first_seat, states, ledger.rewards, ledger.moves, seconds, decisions, ledger.stats, starts,
         seat.astype(np.int8), player_of, action, values,
     )  # fmt: skip
-
-
-def _deal_numbers(deals: Any) -> Int64s:
-    """Return [N] numbers of deals, N above 0. Raises ValueError."""
-    numbers = np.asarray(deals)
-    if (
-        numbers.ndim != 1
-        or numbers.dtype.kind not in "iu"
-        or not len(numbers)
-        or not 0 <= numbers.min() <= numbers.max() <= MOST_DEALS
-    ):
-        raise ValueError(f"numbers: expected whole numbers of deals, from 0 on, at least one, got {short_repr(deals)}")
-    return numbers.astype(np.int64)

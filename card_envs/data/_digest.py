@@ -17,9 +17,7 @@ import numpy as np
 from card_envs.compiling._digest import digest_sources, file_digests, first_used, function_digest, functions_in
 from card_envs.compiling._specialize import game_sources
 from card_envs.game import Game
-from card_envs.opponents.networks.policies import TrainedPolicy
 from card_envs.opponents.policy import AdaptedPolicy, Opponent, Policy, PolicyLike, as_policy, unchecked
-from card_envs.opponents.search import SearchPolicy
 
 HEX_DIGITS = 16
 OWN = Path(__file__).parents[1]
@@ -64,16 +62,10 @@ def _parts(value: Any, seen: dict[int, Any]) -> Iterator[bytes]:
 
 
 def _inside(value: Any, seen: dict[int, Any]) -> Iterator[bytes]:
-    if isinstance(value, SearchPolicy):
-        for name, setting in value.settings.items():
-            if isinstance(setting, Policy):
-                yield from _parts(setting, seen)
-            elif name != "threads":  # the moves do not depend on them
-                yield f"{name}={setting!r}".encode()
-    elif isinstance(value, TrainedPolicy):
-        settings = (getattr(value, name, None) for name in ("architecture", "sampled", "max_positions"))
-        yield repr(tuple(settings)).encode()
-        yield from _parts([value.weights, getattr(value, "model", b"")], seen)
+    definition = value.definition() if isinstance(value, Policy) else None
+    if definition is not None:
+        for part in definition:
+            yield from _parts(part, seen)
     elif callable(getattr(value, "state_dict", None)):
         yield from _parts(dict(value.state_dict()), seen)
     elif isinstance(value, Mapping):

@@ -13,13 +13,9 @@ from typing import Any
 from card_envs.game import GREEDY, Game
 from card_envs.opponents.names import parse
 from card_envs.opponents.networks.folder import NETWORK_CLASSES, load_card
-from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
 from card_envs.opponents.networks.onnx import OnnxPolicy
 from card_envs.opponents.networks.policies import TrainedPolicy
-from card_envs.opponents.phased import PhasedPolicy
 from card_envs.opponents.policy import Opponent, Policy
-from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
-from card_envs.opponents.search import SearchPolicy
 from card_envs.system.files import read_json
 
 REWARD = "reward"  # an option of every game
@@ -29,7 +25,7 @@ FRONT = ("champion", "front")  # the comparisons that the README shows
 def about(opponent: Opponent) -> str:
     """Describe an opponent in a few words, with its measured time per move if that is at least 1 ms."""
     results = measured(opponent.game).get(opponent.name)
-    kind = _describe_kind(opponent.policy)
+    kind = opponent.policy.describe()
     milliseconds = round(results[-1]["microseconds_per_move"] / 1000) if results else 0
     return ", ".join(part for part in (kind, f"{milliseconds} ms" if milliseconds else "") if part)
 
@@ -40,7 +36,7 @@ def figures_of(name: str, game: Game) -> tuple[str, str, float | None]:
     Strength is the margin over `greedy` in an episode, or the share of deals won, with the 95 % interval. No weights
     are loaded: this reads the name and the stored facts.
     """
-    kind = _describe_kind(parse(name, game, load=_without_weights))
+    kind = parse(name, game, load=_without_weights).describe()
     for comparison in reversed(comparisons(game)):
         policy = next((policy for policy in comparison["policies"] if policy["name"] == name), None)
         if policy is None:
@@ -68,27 +64,6 @@ def _interval(figure: dict[str, float], scale: int, form: str, unit: str = "") -
     return f"{mean} ({low} to {high}){unit}"
 
 
-def _describe_kind(policy: Policy) -> str:
-    """Describe the kind of a policy."""
-    match policy:
-        case PhasedPolicy(outside=part):
-            return _describe_kind(part)
-        case RandomPolicy():
-            return "plays at random"
-        case ScriptedPolicy():
-            return "plays by simple rules"
-        case SearchPolicy(seconds=int() | float() as seconds):
-            return f"searches for {1000 * seconds:g} ms"
-        case SearchPolicy(worlds=worlds):
-            return f"searches {worlds:,} possible worlds"
-        case NTuplePolicy():
-            return "looks up what it has learned"
-        case TrainedPolicy():
-            return "asks a neural network"
-        case _:
-            return ""
-
-
 def _without_weights(folder: Path, game: Game | None, sampled: bool) -> TrainedPolicy:
     """Return the network in a folder without its weights: it says what it is, but it can't play."""
     architecture = load_card(folder).architecture
@@ -108,7 +83,7 @@ def unlike_training(name: str, policy: Policy, game: Game, options: Mapping[str,
         options: those that it plays under.
     """
     played = asdict(game.validated(dict(options))) | {REWARD: None}
-    for network in (part for part in policy.parts() if isinstance(part, TrainedPolicy)):
+    for network in policy.parts():
         try:
             trained = asdict(game.validated(network.trained_options or {})) | {REWARD: None}
         except ValueError:  # options of another version of the game

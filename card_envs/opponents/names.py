@@ -312,8 +312,7 @@ def _is_ours(part: Policy) -> bool:
 
 def _is_unchanged(part: Policy) -> bool:
     """Return whether the files that a policy was loaded from are what they were."""
-    origin = part.origin if isinstance(part, TrainedPolicy) else None
-    return origin is None or _stamps(origin[0]) == origin[1]
+    return part.origin is None or _stamps(part.origin[0]) == part.origin[1]
 
 
 def _load_user_policy(text: str, short: str, game: Game) -> Policy:

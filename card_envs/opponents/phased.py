@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -84,15 +86,16 @@ class PhasedPolicy(Policy):
             parts.append((rows, values))
         return actions, ActionValues.joined(actions, decisions.mask.shape[1], parts)
 
+    def with_parts(self, change: Callable[[Policy], Policy]) -> PhasedPolicy:
+        return PhasedPolicy(self.actions, change(self.inside), change(self.outside), self.phase).named(self.name)
+
     def within(self, seconds: float, threads: int = 1) -> PhasedPolicy:
         """Return the policy with a limit on the time of both per decision, and memories of their own."""
-        inside, outside = (policy.within(seconds, threads) for policy in (self.inside, self.outside))
-        return PhasedPolicy(self.actions, inside, outside, self.phase).named(self.name)
+        return self.with_parts(lambda policy: policy.within(seconds, threads))
 
     def likeliest(self) -> PhasedPolicy:
         """Return the policy with the likeliest moves of both; see `Policy`."""
-        inside, outside = self.inside.likeliest(), self.outside.likeliest()
-        return PhasedPolicy(self.actions, inside, outside, self.phase).named(self.name)
+        return self.with_parts(lambda policy: policy.likeliest())
 
     def reset(self) -> None:
         """Make both policies forget earlier decisions."""
@@ -100,8 +103,10 @@ class PhasedPolicy(Policy):
         self.outside.reset()
 
     def deciding(self, decisions: Decisions) -> Policy:
-        """Return the policy that makes the first decision."""
-        return self._split(decisions)[0][0]
+        return self._split(decisions)[0][0].deciding(decisions)
+
+    def describe(self) -> str:
+        return self.outside.describe()
 
     def _split(self, decisions: Decisions) -> list[tuple[Policy, NDArray[np.intp]]]:
         inside = decisions.mask[:, self.actions.start : self.actions.stop].any(axis=1)

@@ -7,13 +7,14 @@ import json
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
 from dataclasses import dataclass, fields
 from functools import partial, wraps
 from inspect import signature
+from pathlib import Path
 from types import FunctionType, MethodType
-from typing import Any, NamedTuple, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -212,10 +213,22 @@ class Policy:
     Attributes:
         sampled: whether it draws its moves from the probabilities of a network; False: it plays the likeliest; None:
             there is no such choice, as in scripted players and searches.
+        bot_name: the scripted player that it is, if it is one.
+        is_quick: True if it takes less than a millisecond per move.
+        is_compiled: True if `compiled_moves` plays like it in machine code.
+        ranking: what ranks macro-actions if it is the prior of a search.
+        trained_options: of the game, in training; None: unknown.
+        origin: the folder that it was loaded from, and what its files were like then; None: elsewhere.
     """
 
     given_name = ""
     sampled: bool | None = None
+    bot_name = ""
+    is_quick = False
+    is_compiled = False
+    ranking: Literal["", "network", "n-tuples"] = ""
+    trained_options: dict[str, Any] | None = None
+    origin: tuple[Path, Any] | None = None
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
@@ -274,6 +287,37 @@ class Policy:
     def parts(self) -> tuple[Policy, ...]:
         """Return the policy itself, followed by all the policies inside."""
         return (self,)
+
+    def with_parts(self, change: Callable[[Policy], Policy]) -> Policy:
+        """Return the same policy with other policies inside; by default there are none."""
+        return self
+
+    def deciding(self, decisions: Decisions) -> Policy:
+        """Return the policy inside that makes the first decision; by default itself."""
+        return self
+
+    def compiled_moves(self, positions: int | None = None) -> tuple[Any, Any]:
+        """Return a function that plays like the policy as a part of a search (`next_moves`), and its arrays.
+
+        An n-tuple network values `positions` (default: its own number).
+        """
+        raise NotImplementedError
+
+    def ranking_network(self) -> Any:
+        """Return the network that ranks macro-actions, for compiled code; see `ranking`."""
+        raise NotImplementedError
+
+    def evaluating(self) -> AbstractContextManager[None]:
+        """Return a context in which its network is in evaluation mode, if it has such a mode."""
+        return nullcontext()
+
+    def describe(self) -> str:
+        """Return what it is, in a few words; by default nothing."""
+        return ""
+
+    def definition(self) -> list[Any] | None:
+        """Return what decides how it plays: settings as bytes, weights, parts. None: its class and attributes."""
+        return None
 
     @property
     def name(self) -> str:

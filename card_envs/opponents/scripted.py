@@ -13,6 +13,11 @@ from card_envs.opponents.policy import Decisions, Policy, sample
 class RandomPolicy(Policy):
     """Plays uniformly at random among the legal actions."""
 
+    is_quick = True
+
+    def describe(self) -> str:
+        return "plays at random"
+
     def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
         return sample(self.probabilities(decisions), rng)
 
@@ -23,6 +28,8 @@ class RandomPolicy(Policy):
 class ScriptedPolicy(Policy):
     """Plays like `trivial` or `greedy` of the game's `bot.py`. Deterministic."""
 
+    is_quick = True
+
     def __init__(self, bot: str) -> None:
         """Take the player's name. Raises ValueError for an unknown name."""
         check_choice(bot, BOTS, "bot")
@@ -30,3 +37,10 @@ class ScriptedPolicy(Policy):
 
     def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
         return decisions.bot_moves(self.bot)
+
+    @property
+    def bot_name(self) -> str:  # type: ignore[override]
+        return self.bot
+
+    def describe(self) -> str:
+        return "plays by simple rules"

@@ -13,7 +13,6 @@ from card_envs.compiling import specialize
 from card_envs.engine.buffers import check_int
 from card_envs.game import GREEDY, Int64s, UInt64s
 from card_envs.opponents.macros import MAX_LENGTH, NO_ACTION, Macro
-from card_envs.opponents.phased import PhasedPolicy
 from card_envs.opponents.policy import Decisions, Opponent, decision_of, decisions_at
 from card_envs.opponents.search import SearchPolicy
 from card_envs.opponents.search._lines import joins, key_of_position, moves_on, new_line_scratch, write_cost
@@ -170,9 +169,7 @@ class MoveJudge:
     def _own_line(self, decisions: Decisions, states: NDArray[Any]) -> Macro:
         """Return [L] what the judge would play."""
         decisions = decisions.copy()
-        policy = self.opponent.policy
-        while isinstance(policy, PhasedPolicy):
-            policy = policy.deciding(decisions)
+        policy = self.opponent.policy.deciding(decisions)
         key = self._key(states)
         if isinstance(policy, SearchPolicy):
             macro = policy.search_worlds(decisions, states, key).macros[0]

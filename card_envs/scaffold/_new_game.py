@@ -24,7 +24,7 @@ from card_envs.scaffold._checks.tested import SHARED
 TEMPLATE = high_card.GAME
 LEFT_OUT = {"mutants.py"}  # edits of the template's rules
 GOLDEN = re.compile(r"^GOLDEN = .*$", re.MULTILINE)  # a hash of the template's rules
-NO_GOLDEN = "GOLDEN: dict[int, str] = {}  # once the rules are settled, tests/test_engine.py says what to write here"
+NO_GOLDEN = "GOLDEN: dict[int, str] = {}  # once the rules are settled, tests/engine/test_batch.py says what to write"
 REGISTRY = Path("card_envs", "games", "__init__.py")
 LINE_LENGTH = 120
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 WORLDS = ("tests/test_worlds.py",)
 CONTRACT = ("tests/test_contract.py",)
-REFEREE = ("tests/test_referee.py",)
+REFEREE = ("tests/testing/test_referee.py",)
 TALLIES = ("tests/compare/test_compare.py", "-k", "tallies")
 SHARED = (*CONTRACT, *WORLDS, *REFEREE)  # tests that the unmodified game must pass
 

@@ -1,5 +1,5 @@
 // Compares a game's module with what Python did: node engine.mjs FOLDER GAME FILE. Each line of the file is a case;
-// tests/test_native.py writes it.
+// tests/build/test_native.py writes it.
 
 import assert from "node:assert/strict";
 import { createReadStream } from "node:fs";

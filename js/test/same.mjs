@@ -1,5 +1,5 @@
 // Compares what JavaScript makes of States with what Python made of them: node same.mjs FILE. Each line of the file is
-// a case; the first says which game it is. tests/test_js.py writes it.
+// a case; the first says which game it is. tests/build/test_js.py writes it.
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";

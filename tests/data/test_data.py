@@ -24,7 +24,7 @@ from card_envs import BatchEnv
 from card_envs.__main__ import app
 from card_envs.compiling._specialize import game_sources
 from card_envs.data import FORMATS, Plan, Rows, as_int8, generate
-from card_envs.data._card import COLUMNS, card
+from card_envs.data._card import COLUMNS
 from card_envs.data._digest import digest_of
 from card_envs.data._minari import to_minari
 from card_envs.game import Game, layout_digest, offsets
@@ -198,6 +198,16 @@ def test_other_weights_under_the_same_name_are_refused(tmp_path: Path, form: str
         assert generate(Plan(HIGH_CARD, ("greedy", player), 20), out, format=form) == 0
 
 
+def test_weights_that_change_while_games_are_played_are_refused(tmp_path: Path) -> None:
+    saved(tmp_path / "net", 1)
+    plan = Plan(HIGH_CARD, (str(tmp_path / "net"),), 20)
+    before = plan.digests()
+    assert len(plan.play(range(20), before).action)
+    saved(tmp_path / "net", 2)
+    with pytest.raises(ValueError, match="net: weights or code have changed since the games were begun"):
+        plan.play(range(20), before)
+
+
 @pytest.mark.usefixtures("small_parts")
 def test_users_players_keep_nothing_between_portions(tmp_path: Path) -> None:
     """Data does not depend on which process plays what, nor on where a run was stopped."""
@@ -325,12 +335,6 @@ def test_the_card_describes_the_data(tmp_path: Path, form: str) -> None:
     for path in parts:
         assert (tmp_path / "again" / "data" / path.name).read_bytes() == path.read_bytes()
     assert (tmp_path / "again" / "README.md").read_text() == text
-
-
-def test_cards_count_rows_in_the_classes_of_hubs() -> None:
-    plan = Plan(HIGH_CARD, ("greedy",), 20)
-    for num_rows, size in ((0, "n<1K"), (999, "n<1K"), (1000, "1K<n<10K"), (10**6, "1M<n<10M"), (10**12, "n>1T")):
-        assert f'"{size}"' in card(plan, "parquet", num_rows)
 
 
 def test_the_guide_has_the_columns() -> None:

@@ -191,46 +191,34 @@ def test_a_snapshot_stays_as_it_was(game: Game) -> None:
     assert not np.array_equal(TorchPolicy(learner.eval()).probabilities(decisions), before)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: OpponentPool(TINY, size=0), "size: expected a whole number from 1"),
-        (lambda: OpponentPool(TINY, draw_by="best"), 'draw_by: expected "uniform", "recent", "hard" or "close"'),  # type: ignore[arg-type]
-        (lambda: OpponentPool(TINY, power=-1), "power: expected a number from 0"),
-        (lambda: OpponentPool(TINY, "greedy"), "rivals: expected a list"),
-        (lambda: OpponentPool(TINY, ["gredy"]), "unknown opponent"),
-        (lambda: OpponentPool(TINY, ["greedy", "greedy"]), "different names, got 'greedy' again"),
-        (lambda: OpponentPool(TINY).draw(), "nobody to draw"),
-        (lambda: OpponentPool(TINY).add(RandomPolicy), "expected a Policy"),  # type: ignore[arg-type]
-        (
-            lambda: OpponentPool(TINY).add([]),
-            "expected a Policy, or another object with act, or what TorchPolicy takes",
-        ),  # type: ignore[arg-type]
-        (lambda: OpponentPool(TINY).report("greedy", 1.0), "expected a member of the pool, got 'greedy'"),
-        (lambda: OpponentPool(TINY, ["greedy"]).report("greedy", 1.5), "won: expected a number from 0 to 1, got 1.5"),
-        (lambda: OpponentPool(TINY).report([], 1.0), "expected a member of the pool, got"),  # type: ignore[arg-type]
+def test_what_does_not_fit_is_refused() -> None:
+    made, wrong = OpponentPool, OpponentPool(TINY, ["greedy"])
+    calls: list[tuple[Callable[..., object], tuple[Any, ...], dict[str, Any], str]] = [
+        (made, (TINY,), {"size": 0}, "size: expected a whole number from 1"),
+        (made, (TINY,), {"draw_by": "best"}, 'draw_by: expected "uniform", "recent", "hard" or "close"'),
         *(
-            (
-                lambda wrong=wrong: OpponentPool(TINY, ["greedy"]).report("greedy", wrong),  # type: ignore[misc]
-                "won: expected a number from 0 to 1",
-            )
-            for wrong in (float("nan"), "1", float("inf"))
+            (made, (TINY,), {"power": power}, "power: expected a number from 0 to 100")
+            for power in (-1, np.nan, "1", True)
         ),
+        (made, (TINY, "greedy"), {}, "rivals: expected a list"),
+        (made, (TINY, ["gredy"]), {}, "unknown opponent"),
+        (made, (TINY, ["greedy", "greedy"]), {}, "different names, got 'greedy' again"),
+        (made(TINY).draw, (), {}, "nobody to draw"),
+        (wrong.add, (RandomPolicy,), {}, "expected a Policy"),
+        (wrong.add, ([],), {}, "expected a Policy, or another object with act, or what TorchPolicy takes"),
+        *((wrong.add, ("random", name), {}, "name: expected a text") for name in (1, "", b"x")),
+        (wrong.report, ("trivial", 1.0), {}, "expected a member of the pool, got 'trivial'"),
+        (wrong.report, ([], 1.0), {}, "expected a member of the pool, got"),
         *(
-            (lambda wrong=wrong: OpponentPool(TINY, power=wrong), "power: expected a number from 0 to 100")  # type: ignore[misc]
-            for wrong in (float("nan"), "1", True)
+            (wrong.report, ("greedy", won), {}, "won: expected a number from 0 to 1")
+            for won in (1.5, np.nan, "1", np.inf)
         ),
-        *(
-            (lambda wrong=wrong: OpponentPool(TINY).add("random", wrong), "name: expected a text")  # type: ignore[misc]
-            for wrong in (1, "", b"x")
-        ),
-        (lambda: SingleSeatEnv(TINY.name, OpponentPool(TINY)).reset(), "nobody to draw"),
-        (lambda: VectorSeatEnv(TINY.name, 2, OpponentPool(TINY)).reset(), "nobody to draw"),
-    ],
-)
-def test_what_does_not_fit_is_refused(call: Callable[[], object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        call()
+        (SingleSeatEnv(TINY.name, made(TINY)).reset, (), {}, "nobody to draw"),
+        (VectorSeatEnv(TINY.name, 2, made(TINY)).reset, (), {}, "nobody to draw"),
+    ]
+    for call, arguments, named, message in calls:
+        with pytest.raises(ValueError, match=message):
+            call(*arguments, **named)
 
 
 def test_a_pool_plays_one_game(games: list[Game]) -> None:

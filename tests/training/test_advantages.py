@@ -16,7 +16,7 @@ from card_envs.engine.batch import BatchEnv
 from card_envs.game import Game, Int64s
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.conftest import positions, some
-from tests.test_gpu import simulated
+from tests.engine.test_gpu import simulated
 from training.algorithms import Diverged
 from training.algorithms.advantages import SHARPNESS, Advantages
 from training.algorithms.labels import Finisher, MoveLabels, finish_by_greedy, phase_deviations

@@ -15,8 +15,8 @@ from card_envs.game import Game, bounds
 from card_envs.opponents.networks.afterstates import NUM_AHEAD, Afterstates, afterstates, move_scale
 from card_envs.opponents.policy import decisions_at
 from tests.conftest import positions, some
+from tests.engine.test_gpu import simulated
 from tests.opponents.networks.test_afterstates import decision_of, dense
-from tests.test_gpu import simulated
 from training import after, ahead
 from training.ahead import ahead_columns, wide_entries
 from training.moves import DeviceRecorder, HostMoves, MoveReading, Moves, Selection, StoredMoves

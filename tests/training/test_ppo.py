@@ -15,7 +15,7 @@ from card_envs import load_opponent
 from card_envs.compare.pairs import play_pairs
 from card_envs.game import Field
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
-from tests.test_gpu import simulated
+from tests.engine.test_gpu import simulated
 from tests.training.conftest import TENSORS, check_high_card
 from training.algorithms import Diverged
 from training.algorithms.ppo import PPO, TrainingBatch

@@ -13,7 +13,7 @@ import torch
 from card_envs import BatchEnv, get_game
 from card_envs.opponents.networks._sparse import compress
 from card_envs.opponents.networks.policies import LookaheadPolicy, input_scale
-from tests.opponents.test_opponents import saved
+from tests.opponents.networks.test_folder import saved
 from tests.training.conftest import TENSORS
 from training.algorithms.self_play import PolicyPool, pool_opponents
 from training.config import Config

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
 
@@ -83,21 +82,6 @@ def test_a_curve_says_where_it_begins(tmp_path: Path, more: list[str], start: st
     drawn = draw_as_text(tmp_path / "tiny", out=tmp_path / "curves")
     assert ("untrained" in drawn) == bool(start) and start in drawn
     assert drawn.count('id="FillBetween') == 4
-
-
-def test_runs_of_one_name_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By as much of their paths as that takes; a run that is named twice is drawn once."""
-    folders = [tmp_path / place for place in ("pa/same", "pb/same", "x/pc/same", "y/pc/same", "other")]
-    for folder in folders:
-        folder.mkdir(parents=True)
-        entry = {"decisions": 5, "seconds": 1.0, "win_share_greedy": 0.5}
-        (folder / "log.jsonl").write_text(json.dumps(entry) + "\n")
-    monkeypatch.chdir(folders[1])
-    runs = [folders[0], Path(), *folders[2:], Path("../../pb/same"), Path("../../pa/../pa/same")]
-    drawn = draw_as_text(*runs, out=tmp_path / "curves")
-    labels = re.findall("<!-- (.*) against greedy -->", drawn)
-    assert [label.replace(os.sep, "/") for label in labels] == ["pa/same", "pb/same", "x/pc/same", "y/pc/same", "other"]
-    assert "<!-- same -->" in draw_as_text(Path(), out=tmp_path / "curves")
 
 
 INTERVALS = (

@@ -10,7 +10,7 @@ from typing import Any
 
 from card_envs.draw import draw
 from card_envs.frontends.serve import _messages as messages
-from card_envs.frontends.serve._asking import ServedOpponents, advice, choose, is_quick
+from card_envs.frontends.serve._asking import ServedOpponents, advice, choose
 from card_envs.frontends.serve._limits import Answer, Limits, Workers
 from card_envs.frontends.serve._messages import Position, Problem, wrong
 from card_envs.frontends.serve._positions import position
@@ -87,7 +87,7 @@ class AdviceService:
 
     async def advise(self, request: messages.AdviseRequest) -> messages.Advice:
         opponent = self._opponent(request)
-        workers = self.quick if is_quick(opponent) else self.searches
+        workers = self.quick if opponent.policy.is_quick else self.searches
         seconds = self.seconds(request.seconds)
         moves = await self._answer(opponent, workers, lambda: advice(opponent, request.view, request.seed, seconds))
         return messages.Advice(**self._about(opponent, request), moves=moves)

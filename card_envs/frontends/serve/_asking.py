@@ -11,20 +11,9 @@ import numpy as np
 from card_envs.frontends.serve._messages import OneMove, Problem
 from card_envs.game import Game
 from card_envs.opponents import load_opponent, opponent_names
-from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
-from card_envs.opponents.networks.policies import AfterstatePolicy, NetworkPolicy
 from card_envs.opponents.policy import Opponent, decisions_at
-from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 from card_envs.play.sitting import Course
 from card_envs.system.files import finite
-
-QUICK = (
-    RandomPolicy,
-    ScriptedPolicy,
-    NetworkPolicy,
-    AfterstatePolicy,
-    NTuplePolicy,
-)  # less than a millisecond per move: no thread needed
 
 
 class ServedOpponents:
@@ -92,11 +81,6 @@ class ServedOpponents:
         if name not in self._all[game.name]:
             raise Problem("unknown", f"{field}: no {name!r:.80}; there are: {', '.join(self.names(game))}", field)
         return self._all[game.name][name]
-
-
-def is_quick(opponent: Opponent) -> bool:
-    """Return whether an opponent is too fast for a thread to pay."""
-    return isinstance(opponent.policy, QUICK)
 
 
 def choose(opponent: Opponent, course: Course, key: int) -> Callable[[], int]:

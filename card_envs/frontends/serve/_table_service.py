@@ -10,7 +10,7 @@ from typing import TypeAlias
 from card_envs.engine.buffers import new_seed
 from card_envs.frontends.serve import _messages as messages
 from card_envs.frontends.serve._advice_service import AdviceService, log
-from card_envs.frontends.serve._asking import choose, is_quick
+from card_envs.frontends.serve._asking import choose
 from card_envs.frontends.serve._messages import Position, Problem, Watched, wrong
 from card_envs.frontends.serve._positions import position, watched
 from card_envs.frontends.serve._tables import Header, SeatedTable, Tables
@@ -281,7 +281,7 @@ class TableService:
             seconds = min(table.header.seconds, self.limits.seconds)
             opponent = table.opponents[name] = self.opponents.opponent(table.course.game, name).within(seconds)
         work = choose(opponent, table.course, table.header.key)
-        if not is_quick(opponent):
+        if not opponent.policy.is_quick:  # a thread pays
             return await self.advice.searches.run(work, patient=True)
         action = work()
         await asyncio.sleep(0)  # others have their turn

@@ -89,18 +89,17 @@ def save_network(
         training: how it was trained, for people.
         strength: measured results, for people.
     """
-    if isinstance(policy, OnnxPolicy):
+    if policy.model:
         check_self_contained(policy.model)
     half = _half(folder, policy.weights)
     inputs = policy.inputs(golden)
-    model = policy.model if isinstance(policy, OnnxPolicy) else b""
-    stored = policy if model else type(policy)(policy.game, half)
+    stored = policy if policy.model else type(policy)(policy.game, half)
     golden_rows = {**inputs, "logits": stored.logits(inputs)}
     about: dict[str, Any] = {"architecture": policy.architecture, "sampled": policy.sampled}
     about |= {"training": training, "strength": strength}
-    if isinstance(policy, NTuplePolicy):
+    if policy.max_positions is not None:
         about["max_positions"] = policy.max_positions
-    _save(folder, policy.game, half, golden_rows, about, model)
+    _save(folder, policy.game, half, golden_rows, about, policy.model)
 
 
 def save_model(folder: Path, game: Game, model: bytes) -> None:
@@ -220,7 +219,7 @@ def load_network(folder: Path, game: Game | None = None, sampled: bool = True) -
             policy: TrainedPolicy = OnnxPolicy(game, model, sampled and card.sampled)
         else:
             policy = NETWORK_CLASSES[card.architecture](game, tensors, sampled and card.sampled)
-            if isinstance(policy, NTuplePolicy):
+            if policy.max_positions is not None:
                 policy.max_positions = card.max_positions
         policy.check_inputs(golden)
         _check_rows(logits, golden["obs"], game.rules.NUM_ACTIONS)

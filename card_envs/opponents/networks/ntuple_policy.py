@@ -15,6 +15,7 @@ from card_envs.opponents.macros import MAX_LENGTH, Macros, PlanCache
 from card_envs.opponents.networks._ntuples import (
     NTupleNetwork,
     find_best_macros,
+    ntuple_moves,
     planner_of,
     write_best,
     write_features,
@@ -37,6 +38,9 @@ class NTuplePolicy(TrainedPolicy):
     """
 
     architecture: ClassVar[Architecture] = "n-tuple"
+    is_quick = True
+    ranking = "n-tuples"
+    max_positions: int
 
     def __init__(self, game: Game, weights: Weights, sampled: bool = True, max_positions: int = MAX_POSITIONS) -> None:
         """Take weights named and shaped as in `shapes`, in float16 or float32."""
@@ -61,6 +65,19 @@ class NTuplePolicy(TrainedPolicy):
         twin = copy(self)
         twin.plans = PlanCache()
         return twin
+
+    @property
+    def is_compiled(self) -> bool:  # type: ignore[override]
+        return not self.sampled
+
+    def compiled_moves(self, positions: int | None = None) -> tuple[Any, Any]:
+        return ntuple_moves, self.network(positions)
+
+    def ranking_network(self) -> NTupleNetwork:
+        return self.network()
+
+    def describe(self) -> str:
+        return "looks up what it has learned"
 
     def reset(self) -> None:
         """Forget plans."""

@@ -35,7 +35,6 @@ from card_envs.opponents.networks.afterstates import NUM_AHEAD, Afterstates, mov
 from card_envs.opponents.networks.policies import (
     ILLEGAL,
     STEADY,
-    AfterstatePolicy,
     Architecture,
     Inputs,
     Outputs,
@@ -136,7 +135,7 @@ class OnnxPolicy(TrainedPolicy):
             self._try(rows)
 
     @property
-    def model(self) -> bytes:
+    def model(self) -> bytes:  # type: ignore[override]
         """Content of the model's file."""
         return self._session.model
 
@@ -313,7 +312,7 @@ def to_onnx(policy: TrainedPolicy) -> bytes:
         import onnx
     except ImportError:
         raise ValueError(MISSING) from None
-    if isinstance(policy, OnnxPolicy):
+    if policy.model:
         return _with_metadata(onnx.load_model_from_string(policy.model), policy.game)
     if policy.architecture == "n-tuple":
         raise ValueError(f"a network of {policy.architecture} can't be written as an ONNX model")
@@ -323,7 +322,7 @@ def to_onnx(policy: TrainedPolicy) -> bytes:
     (first, bias), *rest = layers_of(policy.weights)
     x = graph.node("MatMul", seen, graph.constant(first * input_scale(policy.game.input_fields)[:, None]))
     x = graph.node("Add", x, graph.constant(bias))
-    if isinstance(policy, AfterstatePolicy):
+    if policy.reads_moves:
         moves = MOVES[policy.lookahead]
         names += [moves, "decision", "action"]
         weight = policy.weights["move.weight"].astype(np.float32).T * move_scale(rules)[:, None]
@@ -333,7 +332,7 @@ def to_onnx(policy: TrainedPolicy) -> bytes:
         x = graph.node("Add", graph.node("MatMul", graph.node("Relu", x), graph.constant(weight)), graph.constant(bias))
     legal = graph.node("Greater", "action_mask", graph.constant(np.zeros((), np.float32)))
     low = graph.constant(np.full((), ILLEGAL, np.float32))
-    if isinstance(policy, AfterstatePolicy):
+    if policy.reads_moves:
         is_baseline = graph.node("Gather", moves, graph.constant(np.array([total(move_fields(rules)) - 1])), axis=1)
         bonus = graph.constant(policy.weights["own"].astype(np.float32))
         x = graph.node("Add", x, graph.node("Mul", is_baseline, bonus))

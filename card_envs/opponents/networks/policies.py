@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import copy
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -13,7 +12,13 @@ from numpy.typing import NDArray
 
 from card_envs.engine.buffers import INT8, check_bool, check_game, checked
 from card_envs.game import Field, Game, Rules, bounds, total
-from card_envs.opponents.networks._afterstate_network import AfterstateNetwork, move_scores
+from card_envs.opponents.networks._afterstate_network import (
+    AfterstateNetwork,
+    lookahead_moves,
+    move_scores,
+    network_moves,
+    new_scorer,
+)
 from card_envs.opponents.networks._sparse import SparseRows, compress, sum_weights
 from card_envs.opponents.networks.afterstates import Afterstates, afterstates, move_fields
 from card_envs.opponents.policy import Decisions, Policy, sample
@@ -114,13 +119,15 @@ class TrainedPolicy(LogitsPolicy):
         architecture: its id in the cards of opponents.
         game: the game.
         weights: its tensors, by name.
-        trained_options: the game's options in training, as its folder says; None: unknown.
-        origin: the folder that it was loaded from, and what its files were like then; None: elsewhere.
+        lookahead: True if `greedy` continues from each action before it is scored.
+        max_positions: number that an n-tuple network values per decision; None: it is another network.
+        model: content of an ONNX file; empty: it is another network.
     """
 
     architecture: ClassVar[Architecture]
-    trained_options: dict[str, Any] | None = None
-    origin: tuple[Path, Any] | None = None
+    lookahead: ClassVar[bool] = False
+    max_positions: int | None = None
+    model: bytes = b""
 
     def __init__(self, game: Game, weights: Weights, sampled: bool = True) -> None:
         check_game(game)
@@ -128,6 +135,12 @@ class TrainedPolicy(LogitsPolicy):
         check_weights(weights, self.shapes(game, hidden_sizes(weights)))
         self.game = game
         self.weights = weights
+
+    def describe(self) -> str:
+        return "asks a neural network"
+
+    def definition(self) -> list[Any]:
+        return [repr((self.architecture, self.sampled, self.max_positions)).encode(), [self.weights, self.model]]
 
     @staticmethod
     def shapes(game: Game, hidden: list[int]) -> dict[str, tuple[int, ...]]:
@@ -173,6 +186,7 @@ class NetworkPolicy(TrainedPolicy):
     """A multi-layer perceptron with ReLU that maps an observation to the scores of all actions."""
 
     architecture = "mlp-relu"
+    is_quick = True
 
     def __init__(self, game: Game, weights: Weights, sampled: bool = True) -> None:
         """Take weights named and shaped as in `shapes`, in float16 or float32.
@@ -206,7 +220,7 @@ class AfterstatePolicy(TrainedPolicy):
     """
 
     architecture: ClassVar[Architecture] = "afterstates"
-    lookahead: ClassVar[bool] = False
+    is_quick = True
 
     def __init__(self, game: Game, weights: Weights, sampled: bool = True) -> None:
         """Take weights named and shaped as in `shapes`, in float16 or float32.
@@ -232,6 +246,16 @@ class AfterstatePolicy(TrainedPolicy):
         ends = np.array([last_bias[0], self._baseline_bonus])
         arrays = self._first * self._scale[:, None], self._moves, self._bias, second, second_bias, last[:, 0], ends
         return AfterstateNetwork(*(np.ascontiguousarray(array, np.float32) for array in arrays))
+
+    @property
+    def is_compiled(self) -> bool:  # type: ignore[override]
+        return self.network is not None and not self.sampled
+
+    def compiled_moves(self, positions: int | None = None) -> tuple[Any, Any]:
+        return lookahead_moves if self.lookahead else network_moves, new_scorer(self.game, self.ranking_network())
+
+    def ranking_network(self) -> Any:
+        return self.network
 
     def logits_at(self, decisions: Decisions) -> NDArray[np.float32]:
         if self.network is None or decisions.game != self.game:
@@ -274,6 +298,10 @@ class LookaheadPolicy(AfterstatePolicy):
 
     architecture = "lookahead"
     lookahead = True
+
+    @property
+    def ranking(self) -> Literal["", "network"]:  # type: ignore[override]
+        return "" if self.network is None else "network"
 
 
 ARCHITECTURES: dict[Architecture, type[TrainedPolicy]] = {

@@ -31,7 +31,6 @@ from card_envs.opponents.search._budget import (
 )
 from card_envs.opponents.search._parts import (
     Arrays,
-    SearchSettings,
     arms_part,
     find_arms,
     leaf_part,
@@ -39,6 +38,7 @@ from card_envs.opponents.search._parts import (
     roll_out,
     rollout_part,
 )
+from card_envs.opponents.search._settings import SearchSettings
 
 MAX_DRAWS = 12  # of a world, until one is accepted
 

@@ -14,56 +14,36 @@ compiled, so that what a search lacks costs nothing.
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from card_envs.compiling import stub
 from card_envs.compiling._specialize import Functions
 from card_envs.engine.sums import Floats
-from card_envs.game import Game, Int8s, Int64s, State, UInt64s, bot_move, load, play, reveals, score_margin
+from card_envs.game import Int8s, Int64s, State, UInt64s, bot_move, load, play, reveals, score_margin
 from card_envs.opponents.macros import MAX_LENGTH, UNKNOWN, Macro, select_best
 from card_envs.opponents.networks._afterstate_network import (
     NetworkScorer,
-    lookahead_moves,
-    network_moves,
     new_scorer,
     score_macros,
 )
-from card_envs.opponents.networks._ntuples import NTupleNetwork, ntuple_moves, planner_of, worth_at, write_best_macros
-from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
-from card_envs.opponents.networks.policies import AfterstatePolicy, LookaheadPolicy
+from card_envs.opponents.networks._ntuples import (
+    NTupleNetwork,
+    planner_of,
+    worth_at,
+    write_best_macros,
+)
 from card_envs.opponents.policy import Policy
 from card_envs.opponents.search._budget import Arms, Budget
 from card_envs.opponents.search._candidates import MacroExpansion, find_macros, new_expansion
+from card_envs.opponents.search._settings import SearchSettings
 
 RESOLUTION = 64.0  # results are rounded to whole multiples of 1/64 point, so that sums of them are exact
 MAX_ACTIONS = 512  # of a playout before a leaf is valued at the latest
 NEVER = 1 << 40  # more chance events, or actions, than a deal has
 
 Arrays: TypeAlias = tuple[Any, ...]  # the named tuple of a part
-Moves: TypeAlias = Literal["single", "turn"]
-
-
-class SearchSettings(Protocol):
-    """The settings of a `SearchPolicy` that the parts read."""
-
-    @property
-    def game(self) -> Game: ...
-    @property
-    def moves(self) -> Moves: ...
-    @property
-    def prior(self) -> Policy | None: ...
-    @property
-    def rollout(self) -> Policy | None: ...
-    @property
-    def leaf(self) -> Policy | None: ...
-    @property
-    def leaf_after(self) -> int: ...
-    @property
-    def leaf_playout(self) -> float: ...
-    @property
-    def rollout_positions(self) -> int: ...
 
 
 class NoArrays(NamedTuple):
@@ -281,50 +261,37 @@ def arms_part(search: SearchSettings, budget: Budget) -> tuple[Any, Arrays]:
     prior, most = search.prior, budget.candidates
     if search.moves == "single":
         return take_unranked, new_expansion(search.game, 1, False, single=True)
-    if isinstance(prior, NTuplePolicy):
-        return rank_by_ntuples, NTupleRanking(prior.network(), np.zeros(most, np.int64))
-    if not isinstance(prior, LookaheadPolicy) or prior.network is None:
+    if prior is None or not prior.ranking:
         return take_unranked, new_expansion(search.game, most, prior is None and search.rollout is None)
-    expansion, scorer = new_expansion(search.game, most, True), new_scorer(search.game, prior.network)
-    reached, scores, order = np.zeros(most, np.uint64), np.zeros(most, np.float32), np.zeros(most, np.int64)
+    order, network = np.zeros(most, np.int64), prior.ranking_network()
+    if prior.ranking == "n-tuples":
+        return rank_by_ntuples, NTupleRanking(network, order)
+    expansion, scorer = new_expansion(search.game, most, True), new_scorer(search.game, network)
+    reached, scores = np.zeros(most, np.uint64), np.zeros(most, np.float32)
     return rank_by_network, NetworkRanking(expansion, scorer, reached, scores, order)
 
 
 def ranks_macros(search: SearchSettings) -> bool:
     """Return whether the prior of a search ranks macro-actions."""
-    prior = search.prior
-    ranks = isinstance(prior, NTuplePolicy) or (isinstance(prior, LookaheadPolicy) and prior.network is not None)
-    return ranks and search.moves == "turn"
+    return search.moves == "turn" and search.prior is not None and search.prior.ranking != ""
 
 
-def is_compiled(policy: Policy | None) -> bool:
-    """Return whether there is a function for `next_moves` that plays like a policy."""
-    if isinstance(policy, AfterstatePolicy):
-        return policy.network is not None and not policy.sampled
-    return isinstance(policy, NTuplePolicy) and not policy.sampled
-
-
-def moves_part(game: Game, policy: Policy | None, positions: int | None = None) -> tuple[Any, Arrays]:
-    """Return the function for `next_moves` that plays like a policy, and its arrays; `scripted_moves` if none does.
-
-    An n-tuple network values `positions` (default: its own number).
-    """
-    if isinstance(policy, NTuplePolicy) and not policy.sampled:
-        return ntuple_moves, policy.network(positions)
-    if isinstance(policy, AfterstatePolicy) and policy.network is not None and not policy.sampled:
-        return lookahead_moves if policy.lookahead else network_moves, new_scorer(game, policy.network)
-    return scripted_moves, NoArrays()
+def moves_part(policy: Policy | None, positions: int | None = None) -> tuple[Any, Arrays]:
+    """Return the function for `next_moves` that plays like a policy, and its arrays; `scripted_moves` if none does."""
+    if policy is None or not policy.is_compiled:
+        return scripted_moves, NoArrays()
+    return policy.compiled_moves(positions)
 
 
 def asks_python(search: SearchSettings) -> bool:
     """Return whether a policy that is not compiled plays on."""
-    return search.rollout is not None and not is_compiled(search.rollout)
+    return search.rollout is not None and not search.rollout.is_compiled
 
 
 def rollout_part(search: SearchSettings) -> tuple[Functions, Arrays]:
     """Return the functions for `roll_out` and `next_moves`, and the arrays."""
     game = search.game
-    moves, player = moves_part(game, search.rollout, search.rollout_positions)
+    moves, player = moves_part(search.rollout, search.rollout_positions)
     if moves is scripted_moves and search.leaf is None:
         return ((roll_out, play_to_end),), NoArrays()
     macro = np.zeros(MAX_LENGTH, np.int16)
@@ -339,7 +306,7 @@ def stop_of(search: SearchSettings) -> tuple[int, int]:
 
 def leaf_part(search: SearchSettings) -> tuple[Any, Arrays]:
     """Return the function for `leaf_value`, and its arrays."""
-    leaf = search.leaf
-    if not isinstance(leaf, NTuplePolicy):
+    leaf: Any = search.leaf  # an n-tuple network
+    if leaf is None:
         return margin_at_end, NoArrays()
     return ntuple_value, NTupleLeaf(leaf.table, planner_of(search.game).new_scratch(1), search.leaf_playout)

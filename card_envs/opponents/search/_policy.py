@@ -15,18 +15,17 @@ share decisions or the worlds of one, and keeps to a time.
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass, field, fields, replace
-from typing import Any, get_args
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.engine.buffers import UINT64, check_choice, check_game, check_int, checked
-from card_envs.game import GREEDY, Game, Int8s, Int64s, UInt64s
+from card_envs.engine.buffers import UINT64, checked
+from card_envs.game import GREEDY, Int8s, Int64s, UInt64s
 from card_envs.opponents.macros import MAX_LENGTH, NO_ACTION, Macros, PlanCache
-from card_envs.opponents.networks.ntuple_policy import MOST_POSITIONS, NTuplePolicy
-from card_envs.opponents.networks.policies import LookaheadPolicy
-from card_envs.opponents.policy import ActionValue, ActionValues, Decisions, Policy, as_policy
+from card_envs.opponents.policy import ActionValue, ActionValues, Decisions, Policy
 from card_envs.opponents.search._budget import (
     FIRST_BATCH,
     LONGER,
@@ -38,24 +37,22 @@ from card_envs.opponents.search._budget import (
     Budget,
 )
 from card_envs.opponents.search._decide import SearchBatch, SearchResults, new_results
-from card_envs.opponents.search._parts import Moves, asks_python, ranks_macros
+from card_envs.opponents.search._parts import asks_python, ranks_macros
 from card_envs.opponents.search._rollout import PolicyRollouts
+from card_envs.opponents.search._settings import MAX_MACROS, PARTS, SearchSettings
 from card_envs.opponents.search._workers import FIRST_PLAYOUT, Pace, SearchWorkers, ThreadWorkers
-from card_envs.system.processes import cores
 
 LEAST_PROBABILITY = 0.01  # a prior's actions below it are not tried
-# Macro-actions that are found: this many for each world, at most this many. With a time, finding and trying them for
+# Macro-actions that are found: this many for each world, at most MAX_MACROS. With a time, finding and trying them for
 # the first time may take a quarter of it.
-MACROS_PER_WORLD, MAX_MACROS, FIRST_SHARE = 8, 8192, 0.25
+MACROS_PER_WORLD, FIRST_SHARE = 8, 0.25
 # Macro-actions that a network scores, each in about this time.
 SCORED_PER_WORLD, MAX_SCORED, SCORE_SECONDS = 2, 2048, 1e-5
-PARTS = ("prior", "rollout", "leaf")
 # In a name, these settings follow the budget if they are not what they are without being named.
 NAMED_SETTINGS = ("moves", *PARTS, "leaf_after", "leaf_playout", "arms")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class SearchPolicy(Policy):
+class SearchPolicy(SearchSettings, Policy):
     """Plays the action that is best on average over sampled worlds, in compiled code, on all cores.
 
     Attributes:
@@ -84,45 +81,11 @@ class SearchPolicy(Policy):
         ValueError: a part is not such a policy or plays another game, or there are settings of a leaf without one.
     """
 
-    game: Game
-    worlds: int = UNLIMITED
-    _: KW_ONLY
-    seconds: float | None = None
-    moves: Moves = "single"
-    prior: Policy | None = None
-    rollout: Policy | None = None
-    leaf: Policy | None = None
-    leaf_after: int = 2
-    leaf_playout: float = 0.0
-    arms: int = 256
-    threads: int | None = None
-    refine_steps: int | None = None
-    rollout_positions: int = 64
-    plans: PlanCache = field(init=False, default_factory=PlanCache)
-    _pace: Pace = field(init=False, default_factory=Pace)
-    _of_thread: ThreadWorkers = field(init=False, default_factory=ThreadWorkers)
-
     def __post_init__(self) -> None:
-        check_game(self.game)
-        check_int(self.worlds, 1, UNLIMITED, "worlds")
-        changes: dict[str, Any] = {"threads": cores() if self.threads is None else self.threads}
-        check_int(changes["threads"], 1, None, "threads")
-        if self.seconds is None and self.worlds == UNLIMITED:
-            raise ValueError("search: expected a number of worlds, or seconds")
-        if self.seconds is not None and not (type(self.seconds) in (int, float) and 0 < self.seconds < float("inf")):
-            raise ValueError(f"seconds: expected a number above 0, got {self.seconds!r:.80}")
-        check_choice(self.moves, get_args(Moves), "moves")
-        check_int(self.leaf_after, 1, 1 << 20, "leaf_after")
-        if type(self.leaf_playout) not in (int, float) or not 0 <= self.leaf_playout <= 1:
-            raise ValueError(f"leaf_playout: expected a number from 0 to 1, got {self.leaf_playout!r:.80}")
-        check_int(self.arms, 2, MAX_MACROS, "arms")
-        if self.refine_steps is not None:
-            check_int(self.refine_steps, 0, MAX_STEPS, "refine_steps")
-        check_int(self.rollout_positions, 1, MOST_POSITIONS, "rollout_positions")
-        changes |= {name: as_policy(part, name, self.game) for name, part in self._named_parts().items()}
-        for name, value in changes.items():
-            object.__setattr__(self, name, value)
-        check_leaf(self)
+        super().__post_init__()
+        self.plans = PlanCache()
+        self._pace = Pace()
+        self._of_thread = ThreadWorkers()
 
     def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
         return self.act_and_evaluate(decisions, rng)[0]
@@ -152,20 +115,16 @@ class SearchPolicy(Policy):
     def within(self, seconds: float, threads: int = 1) -> SearchPolicy:
         """Return a copy of the search with a limit on the time of a decision."""
         seconds = min(seconds, self.seconds or seconds)
-        changes: dict[str, Any] = {name: part.within(math.inf, threads) for name, part in self._named_parts().items()}
+        changes: dict[str, Any] = {name: part.within(math.inf, threads) for name, part in self.named_parts().items()}
         changes |= {"seconds": None if seconds == math.inf else seconds, "threads": threads}
         return replace(self, **changes).named(self.name)
 
+    def with_parts(self, change: Callable[[Policy], Policy]) -> SearchPolicy:
+        parts: dict[str, Any] = {name: change(part) for name, part in self.named_parts().items()}
+        return replace(self, **parts).named(self.name)
+
     def parts(self) -> tuple[Policy, ...]:
-        return (self, *(policy for part in self._named_parts().values() for policy in part.parts()))
-
-    def _named_parts(self) -> dict[str, Policy]:
-        return {name: part for name in PARTS if (part := getattr(self, name)) is not None}
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The arguments that the search was made with but for the game, by name."""
-        return {setting.name: getattr(self, setting.name) for setting in fields(self)[1:] if setting.init}
+        return (self, *(policy for part in self.named_parts().values() for policy in part.parts()))
 
     @property
     def default_name(self) -> str:
@@ -173,8 +132,18 @@ class SearchPolicy(Policy):
         budget = f"{self.worlds}" if self.seconds is None else f"{1000 * self.seconds:g}ms"
         settings = self.settings
         changed = {key: settings[key] for key in NAMED_SETTINGS if settings[key] != getattr(SearchPolicy, key)}
-        words = (f"{key}={value.name if isinstance(value, Policy) else value}" for key, value in changed.items())
+        words = (f"{key}={getattr(value, 'name', value)}" for key, value in changed.items())
         return ",".join([f"search:{budget}", *words])
+
+    def describe(self) -> str:
+        if self.seconds is not None:
+            return f"searches for {1000 * self.seconds:g} ms"
+        return f"searches {self.worlds:,} possible worlds"
+
+    def definition(self) -> list[Any]:
+        parts = self.named_parts()  # the moves do not depend on threads
+        settings = ((name, value) for name, value in self.settings.items() if name != "threads")
+        return [parts[name] if name in parts else f"{name}={value!r}".encode() for name, value in settings]
 
     def __repr__(self) -> str:
         settings = {name: value for name, value in self.settings.items() if value not in (None, UNLIMITED)}
@@ -185,7 +154,7 @@ class SearchPolicy(Policy):
         """Forget plans, and those of the parts; see `Policy`."""
         self.plans.clear()
         self._pace.reset()
-        for part in self._named_parts().values():
+        for part in self.named_parts().values():
             part.reset()
 
     def search(self, decisions: Decisions, rng: np.random.Generator) -> SearchResults:
@@ -257,7 +226,7 @@ class SearchPolicy(Policy):
         least = 2 * self.game.rules.NUM_ACTIONS  # the baseline, and each action as a candidate
         if not ranks_macros(self):
             candidates = max(affordable(MACROS_PER_WORLD, MAX_MACROS, FIRST_BATCH * playout_seconds), least)
-        elif isinstance(self.prior, LookaheadPolicy):
+        elif self.prior is not None and self.prior.ranking == "network":
             candidates = max(affordable(SCORED_PER_WORLD, MAX_SCORED, SCORE_SECONDS), least)
         else:
             candidates = arms  # n-tuple networks find the best alone
@@ -281,15 +250,6 @@ def _values(results: SearchResults) -> ActionValues:
     with np.errstate(invalid="ignore", divide="ignore"):
         advantages = np.where(worlds > 0, stats.advantages / worlds, np.nan)
     return ActionValues(results.expected[:, None] + advantages, advantages, worlds, results.chosen)
-
-
-def check_leaf(search: SearchPolicy) -> None:
-    """Raise ValueError if the leaf is not an n-tuple network, or its settings are given without one."""
-    if search.leaf is None:
-        if (search.leaf_after, search.leaf_playout) != (2, 0.0):
-            raise ValueError("leaf_after and leaf_playout: expected a leaf as well")
-    elif not isinstance(search.leaf, NTuplePolicy):
-        raise ValueError(f"leaf: expected an n-tuple network, got {search.leaf.name}")
 
 
 def why_not(best: ActionValue, other: ActionValue) -> str:

@@ -14,7 +14,8 @@ from card_envs.opponents.macros import NO_ACTION, Macros
 from card_envs.opponents.policy import decisions_at
 from card_envs.opponents.search._budget import Budget, Float64s, stage_end
 from card_envs.opponents.search._decide import SearchBatch, SearchWorkspace, draw_likely_world
-from card_envs.opponents.search._parts import NEVER, Arrays, SearchSettings, leaf_part, leaf_value, stop_of
+from card_envs.opponents.search._parts import NEVER, Arrays, leaf_part, leaf_value, stop_of
+from card_envs.opponents.search._settings import SearchSettings
 
 PLAYOUTS_AT_ONCE = 4096
 

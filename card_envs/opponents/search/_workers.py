@@ -27,7 +27,7 @@ from card_envs.opponents.search._decide import (
     new_workspace,
     write_result,
 )
-from card_envs.opponents.search._parts import SearchSettings
+from card_envs.opponents.search._settings import SearchSettings
 
 # Threads share decisions where each has this many, else the worlds of one once a stage takes that long.
 MANY, WORTH_SHARING = 4, 5e-4  # seconds

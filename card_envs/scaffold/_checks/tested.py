@@ -22,16 +22,10 @@ from card_envs.system.processes import PARENT
 
 # Tests of all games that run for one of another package, in their order.
 SHARED = (
-    "tests/test_contract.py",
-    "tests/test_worlds.py",
-    "tests/test_layout.py",
-    "tests/test_referee.py",
-    "tests/test_engine.py",
-    "tests/test_environments.py",
-    "tests/test_vector.py",
-    "tests/test_records.py",
+    "tests/test_contract.py", "tests/test_worlds.py", "tests/test_layout.py", "tests/testing/test_referee.py",
+    "tests/engine/test_batch.py", "tests/envs/test_aec.py", "tests/envs/test_vector.py", "tests/test_record.py",
     "tests/compare/test_compare.py",
-)
+)  # fmt: skip
 MOST_FAILURES = 5  # of a group
 MOST_SECONDS = 180.0  # for one test, with what it compiles
 SEARCHES_COMPILE = 4  # times as long, where tests of what is built on the rules run
@@ -39,7 +33,7 @@ SEARCHES_COMPILE = 4  # times as long, where tests of what is built on the rules
 
 def groups(game: Game, folder: Path, root: Path) -> dict[str, list[str]]:
     """Return the arguments of pytest for each group of tests, by what they test, in the order in which they run."""
-    engine, game_tests = "tests/test_engine.py", f"tests/games/{game.name}"
+    engine, game_tests = "tests/engine/test_batch.py", f"tests/games/{game.name}"
     is_local = folder.is_relative_to(root)
     if not (root / game_tests).is_dir() or not is_local:
         game_tests = str(folder / "tests")
@@ -52,7 +46,7 @@ def groups(game: Game, folder: Path, root: Path) -> dict[str, list[str]]:
         ],
         "positions, views and moves": ["tests/test_contract.py"],
         "worlds": ["tests/test_worlds.py"],
-        "the rules of RULES.md": ["tests/test_layout.py", "tests/test_referee.py", game_tests],
+        "the rules of RULES.md": ["tests/test_layout.py", "tests/testing/test_referee.py", game_tests],
     }
     parts = {title: ["--game", game.package, *arguments] for title, arguments in first.items()}
     if is_local:  # some modules need a game of the package

@@ -20,7 +20,6 @@ import pytest
 
 import card_envs
 from card_envs.draw._pips import PIPS
-from card_envs.draw.picture import DARK, GOLD, TURN
 from card_envs.game import Game
 from card_envs.opponents import load_opponent, opponent_names
 from card_envs.opponents._levels import levels
@@ -603,27 +602,6 @@ def test_nothing_keeps_people_out(page: Any, game: Game, address: str, axe: str)
         page.click("#step")
         play_on(page, game, address, "desk")
         assert_accessible(page, axe)
-
-
-def luminance(colour: str) -> float:
-    """The relative luminance of a colour, as WCAG 2.2 defines it."""
-    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-@pytest.mark.mechanics
-def test_each_colour_means_one_thing(page: Any, game: Game) -> None:
-    """Winning, legal, advised, focus, turn: five colours, which stand out from the felt and the dark plates."""
-    sit_down(page, game, short_options(game))
-    style = "getComputedStyle(document.documentElement)"
-    own = [page.evaluate(f"() => {style}.getPropertyValue('{name}')") for name in ("--act", "--advice")]
-    colours = [GOLD, TURN, "#ffffff", *own]
-    assert len(set(colours)) == 5
-    for ground in ("#1a694a", DARK):
-        assert all((luminance(colour) + 0.05) / (luminance(ground) + 0.05) >= 3 for colour in colours)
-    for mark in page.locator("#picture .mark").all():
-        assert mark.evaluate("(one) => getComputedStyle(one).stroke") == "rgb(127, 214, 255)"
 
 
 @pytest.mark.mechanics

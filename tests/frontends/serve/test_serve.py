@@ -46,6 +46,7 @@ from fastapi.testclient import TestClient
 from card_envs.frontends.serve.app import _as_events, make_app
 
 # Time enough for every search, however busy the machine: with less, answers depend on it.
+pytestmark = pytest.mark.anyio
 LIMITS = Limits(body=1 << 16, seconds=600, searches=1, waiting=2)
 smallest = pytest.mark.parametrize("game", [TINY], ids=[TINY.name])  # what the server does alike for every game
 
@@ -217,67 +218,61 @@ def test_moves_can_be_taken_back_where_one_person_plays(game: Game, client: Test
 
 
 @smallest
-def test_events_follow_the_game(game: Game, tmp_path: Path) -> None:
-    async def follow() -> None:
-        seats = seats_of(game, tmp_path)
-        created = await ask(seats, "table", game=game.name, options=short_options(game))
-        token = created["seats"][0]["token"]
-        stream = await events(seats, token)
-        assert stream is not None
-        seen, rng, moves = None, random.Random(4), []
-        async for seen in stream:
-            assert seen is not None
-            moves += seen["moves"]
-            if seen["your_turn"]:
-                await ask(seats, "move", token=token, move=rng.choice(seen["view"]["legal"]), wait=0.0)
-        assert seen is not None and seen["outcome"]["over"]
-        whole = await ask(seats, "position", token=token, since=0)
-        assert moves == whole["moves"][len(whole["moves"]) - len(moves) :] and len(moves) >= len(whole["moves"]) - 60
-        assert await events(seats, token, whole["turn"]) is None
-        seats.stop()
-
-    asyncio.run(follow())
+async def test_events_follow_the_game(game: Game, tmp_path: Path) -> None:
+    seats = seats_of(game, tmp_path)
+    created = await ask(seats, "table", game=game.name, options=short_options(game))
+    token = created["seats"][0]["token"]
+    stream = await events(seats, token)
+    assert stream is not None
+    seen, rng, moves = None, random.Random(4), []
+    async for seen in stream:
+        assert seen is not None
+        moves += seen["moves"]
+        if seen["your_turn"]:
+            await ask(seats, "move", token=token, move=rng.choice(seen["view"]["legal"]), wait=0.0)
+    assert seen is not None and seen["outcome"]["over"]
+    whole = await ask(seats, "position", token=token, since=0)
+    assert moves == whole["moves"][len(whole["moves"]) - len(moves) :] and len(moves) >= len(whole["moves"]) - 60
+    assert await events(seats, token, whole["turn"]) is None
+    seats.stop()
 
 
 @smallest
-def test_moves_that_replace_others_are_told(game: Game, tmp_path: Path) -> None:
+async def test_moves_that_replace_others_are_told(game: Game, tmp_path: Path) -> None:
     """Those who wait while moves are taken back learn all that stands in their place."""
 
-    async def wait() -> None:
-        seats = seats_of(game, tmp_path)
-        asked: dict[str, Any] = {"game": game.name, "options": short_options(game), "undo": True, "watch": "public"}
-        asked["seed"] = 2  # deals in which the last two moves of each game could have been others
-        made = await ask(seats, "table", **asked)
-        token, rng = made["seats"][0]["token"], random.Random(5)
-        seen = await ask(seats, "position", token=token, wait=30)
-        table, _ = seats.tables.find(token)
-        for number in range(4):
-            if number < 2 or len(table.course.moves) < 4:
-                seen = await ask(seats, "move", token=token, move=rng.choice(seen["view"]["legal"]), wait=30.0)
-        course, before = table.course, table.course.moves
-        stream = await events(seats, token)
-        assert stream is not None and not course.over
-        await anext(stream)
+    seats = seats_of(game, tmp_path)
+    asked: dict[str, Any] = {"game": game.name, "options": short_options(game), "undo": True, "watch": "public"}
+    asked["seed"] = 2  # deals in which the last two moves of each game could have been others
+    made = await ask(seats, "table", **asked)
+    token, rng = made["seats"][0]["token"], random.Random(5)
+    seen = await ask(seats, "position", token=token, wait=30)
+    table, _ = seats.tables.find(token)
+    for number in range(4):
+        if number < 2 or len(table.course.moves) < 4:
+            seen = await ask(seats, "move", token=token, move=rng.choice(seen["view"]["legal"]), wait=30.0)
+    course, before = table.course, table.course.moves
+    stream = await events(seats, token)
+    assert stream is not None and not course.over
+    await anext(stream)
 
-        def replace() -> list[dict[str, Any]]:
-            """Take two moves back, and play others up to the same turn."""
-            number = len(course.moves)
-            seats.tables.undo(table, number - 2)
-            while len(course.moves) < number:
-                legal, played = course.legal_moves(), before[len(course.moves)].move
-                course.play(course.action(next((move for move in legal if move != played), legal[0])))
-            table.notify()
-            return [move._asdict() for move in course.moves[number - 2 :]]
+    def replace() -> list[dict[str, Any]]:
+        """Take two moves back, and play others up to the same turn."""
+        number = len(course.moves)
+        seats.tables.undo(table, number - 2)
+        while len(course.moves) < number:
+            legal, played = course.legal_moves(), before[len(course.moves)].move
+            course.play(course.action(next((move for move in legal if move != played), legal[0])))
+        table.notify()
+        return [move._asdict() for move in course.moves[number - 2 :]]
 
-        number = len(before)
-        expected = replace()
-        assert expected != [move._asdict() for move in before[number - 2 :]]
-        told = await anext(stream)
-        assert told is not None and told["moves"] == expected and told["turn"] == number
+    number = len(before)
+    expected = replace()
+    assert expected != [move._asdict() for move in before[number - 2 :]]
+    told = await anext(stream)
+    assert told is not None and told["moves"] == expected and told["turn"] == number
 
-        seats.stop()
-
-    asyncio.run(wait())
+    seats.stop()
 
 
 # Secrets
@@ -478,44 +473,38 @@ def test_bodies_are_bounded(game: Game, client: TestClient) -> None:
 
 
 @smallest
-def test_tables_and_streams_are_bounded(game: Game, tmp_path: Path) -> None:
+async def test_tables_and_streams_are_bounded(game: Game, tmp_path: Path) -> None:
     limits = replace(LIMITS, tables=3, streams_per_table=1)
 
-    async def crowd() -> None:
-        seats = seats_of(game, tmp_path, limits)
-        asked = {"game": game.name}
-        tokens = [(await ask(seats, "table", **asked))["seats"][0]["token"] for _ in range(3)]
-        with pytest.raises(Problem, match="3 tables"):
-            await ask(seats, "table", **asked)
-        stream = await events(seats, tokens[0])
-        assert stream is not None
-        await anext(stream)
-        with pytest.raises(Problem, match="streams"):
-            await events(seats, tokens[0])
-        assert await ask(seats, "leave", token=tokens[1]) == {"left": True}
+    seats = seats_of(game, tmp_path, limits)
+    asked = {"game": game.name}
+    tokens = [(await ask(seats, "table", **asked))["seats"][0]["token"] for _ in range(3)]
+    with pytest.raises(Problem, match="3 tables"):
         await ask(seats, "table", **asked)
-        seats.stop()
-
-    asyncio.run(crowd())
+    stream = await events(seats, tokens[0])
+    assert stream is not None
+    await anext(stream)
+    with pytest.raises(Problem, match="streams"):
+        await events(seats, tokens[0])
+    assert await ask(seats, "leave", token=tokens[1]) == {"left": True}
+    await ask(seats, "table", **asked)
+    seats.stop()
 
 
 @smallest
-def test_idle_tables_are_deleted(game: Game, tmp_path: Path) -> None:
-    async def idle() -> None:
-        seats = seats_of(game, tmp_path)
-        token = (await ask(seats, "table", game=game.name, players=[None] * game.rules.NUM_SEATS))["seats"][0]["token"]
-        seats.tables.expire()
-        assert len(seats.tables) == 1
-        (file,) = seats.tables.folder.glob("*.jsonl")
-        long_ago = time.time() - 3600 * LIMITS.idle_hours - 60
-        os.utime(file, (long_ago, long_ago))
-        seats.tables.expire()
-        assert len(seats.tables) == 0 and not file.exists()
-        with pytest.raises(Problem, match="gone"):
-            await ask(seats, "position", token=token)
-        seats.stop()
-
-    asyncio.run(idle())
+async def test_idle_tables_are_deleted(game: Game, tmp_path: Path) -> None:
+    seats = seats_of(game, tmp_path)
+    token = (await ask(seats, "table", game=game.name, players=[None] * game.rules.NUM_SEATS))["seats"][0]["token"]
+    seats.tables.expire()
+    assert len(seats.tables) == 1
+    (file,) = seats.tables.folder.glob("*.jsonl")
+    long_ago = time.time() - 3600 * LIMITS.idle_hours - 60
+    os.utime(file, (long_ago, long_ago))
+    seats.tables.expire()
+    assert len(seats.tables) == 0 and not file.exists()
+    with pytest.raises(Problem, match="gone"):
+        await ask(seats, "position", token=token)
+    seats.stop()
 
 
 # Restarts, and other requests meanwhile
@@ -558,27 +547,23 @@ def test_a_broken_file_is_told_and_others_go_on(game: Game, tmp_path: Path) -> N
 
 
 @smallest
-def test_a_long_search_holds_up_nobody(game: Game, tmp_path: Path) -> None:
+async def test_a_long_search_holds_up_nobody(game: Game, tmp_path: Path) -> None:
     """While a search thinks, other requests are answered; too many searches are turned away."""
     seats = seats_of(game, tmp_path)
     release = threading.Event()
 
-    async def crowd() -> None:
-        created = await ask(seats, "table", game=game.name, players=[None] * game.rules.NUM_SEATS)
-        blocked = [
-            asyncio.create_task(seats.advice.searches.run(release.wait))
-            for _ in range(LIMITS.searches + LIMITS.waiting)
-        ]
-        await asyncio.sleep(0)
-        with pytest.raises(Problem, match="at work"):
-            await seats.advice.searches.run(release.wait)
-        blocked.append(asyncio.create_task(seats.advice.searches.run(release.wait, patient=True)))  # an opponent's
-        assert (await ask(seats, "position", token=created["seats"][0]["token"]))["turn"] == 0
-        release.set()
-        assert all(await asyncio.gather(*blocked))
-        seats.stop()
-
-    asyncio.run(crowd())
+    created = await ask(seats, "table", game=game.name, players=[None] * game.rules.NUM_SEATS)
+    blocked = [
+        asyncio.create_task(seats.advice.searches.run(release.wait)) for _ in range(LIMITS.searches + LIMITS.waiting)
+    ]
+    await asyncio.sleep(0)
+    with pytest.raises(Problem, match="at work"):
+        await seats.advice.searches.run(release.wait)
+    blocked.append(asyncio.create_task(seats.advice.searches.run(release.wait, patient=True)))  # an opponent's
+    assert (await ask(seats, "position", token=created["seats"][0]["token"]))["turn"] == 0
+    release.set()
+    assert all(await asyncio.gather(*blocked))
+    seats.stop()
 
 
 class Slow(FirstLegal):
@@ -598,31 +583,28 @@ class Slow(FirstLegal):
         return last if self.turns == 1 else super().act(decisions, rng)
 
 
-def test_a_move_is_not_played_where_others_were_taken_back_meanwhile(tmp_path: Path) -> None:
+async def test_a_move_is_not_played_where_others_were_taken_back_meanwhile(tmp_path: Path) -> None:
     """What is thought of then is dropped, and the opponent looks at the position that there is."""
     Slow.begun.clear()
     Slow.release.clear()
 
-    async def play() -> None:
-        limits = replace(LIMITS, searches=2)
-        seats = make_service(tmp_path, [TINY.name], [f"{TINY.name}/slow={__name__}:Slow"], limits, True)
-        expected = Sitting.dealt(TINY, {}, 1)
-        players = [None if seat == expected.seat else "slow" for seat in range(TINY.rules.NUM_SEATS)]
-        made = await ask(seats, "table", game=TINY.name, players=players, seed=1, undo=True)
-        token = next(seat["token"] for seat in made["seats"])
-        one, other, *_ = (await ask(seats, "position", token=token))["view"]["legal"]
-        await ask(seats, "move", token=token, move=one, wait=0.0)
-        assert await asyncio.to_thread(Slow.begun.wait, 30)
-        assert (await ask(seats, "undo", token=token))["turn"] == 0
-        await ask(seats, "move", token=token, move=other, wait=0.0)
-        Slow.release.set()
-        seen = await ask(seats, "position", token=token, wait=30, since=0)
-        expected.play(expected.action(other))
-        reply, *others = expected.legal_moves()
-        assert others and [move["move"] for move in seen["moves"][:2]] == [other, reply] and not seen["problem"]
-        seats.stop()
-
-    asyncio.run(play())
+    limits = replace(LIMITS, searches=2)
+    seats = make_service(tmp_path, [TINY.name], [f"{TINY.name}/slow={__name__}:Slow"], limits, True)
+    expected = Sitting.dealt(TINY, {}, 1)
+    players = [None if seat == expected.seat else "slow" for seat in range(TINY.rules.NUM_SEATS)]
+    made = await ask(seats, "table", game=TINY.name, players=players, seed=1, undo=True)
+    token = next(seat["token"] for seat in made["seats"])
+    one, other, *_ = (await ask(seats, "position", token=token))["view"]["legal"]
+    await ask(seats, "move", token=token, move=one, wait=0.0)
+    assert await asyncio.to_thread(Slow.begun.wait, 30)
+    assert (await ask(seats, "undo", token=token))["turn"] == 0
+    await ask(seats, "move", token=token, move=other, wait=0.0)
+    Slow.release.set()
+    seen = await ask(seats, "position", token=token, wait=30, since=0)
+    expected.play(expected.action(other))
+    reply, *others = expected.legal_moves()
+    assert others and [move["move"] for move in seen["moves"][:2]] == [other, reply] and not seen["problem"]
+    seats.stop()
 
 
 # JSON lines
@@ -668,40 +650,35 @@ def test_json_lines_have_the_same_messages(game: Game, tmp_path: Path) -> None:
 
 
 @smallest
-def test_a_table_over_json_lines(game: Game, tmp_path: Path) -> None:
-    async def play() -> None:
-        seats = seats_of(game, tmp_path)
-        token = (await ask(seats, "table", game=game.name, options=short_options(game)))["seats"][0]["token"]
+async def test_a_table_over_json_lines(game: Game, tmp_path: Path) -> None:
+    seats = seats_of(game, tmp_path)
+    made = await ask(seats, "table", game=game.name, players=[None, "search:64"])
+    token = made["seats"][0]["token"]
 
-        async def call(name: str, **body: Any) -> dict[str, Any]:
-            line = json.dumps({"id": 1, "call": name, "body": {"token": token, **body}}).encode()
-            return (await answer(seats, line))["reply"]  # type: ignore[no-any-return]
+    async def call(name: str, **body: Any) -> dict[str, Any]:
+        line = json.dumps({"id": 1, "call": name, "body": {"token": token, **body}}).encode()
+        return (await answer(seats, line))["reply"]  # type: ignore[no-any-return]
 
-        seen = await call("position", wait=30)
-        while not seen["outcome"]["over"]:
-            if seen["your_turn"]:
-                seen = await call("move", move=seen["view"]["legal"][0])
-            else:
-                seen = await call("position", wait=30)
-        verify(GameRecord.model_validate(await call("record")))
-        assert await call("leave") == {"left": True}
-        seats.stop()
-
-    asyncio.run(play())
+    seen = await call("position", wait=30)
+    while not seen["outcome"]["over"]:
+        if seen["your_turn"]:
+            seen = await call("move", move=seen["view"]["legal"][0])
+        else:
+            seen = await call("position", wait=30)
+    verify(GameRecord.model_validate(await call("record")))
+    assert await call("leave") == {"left": True}
+    seats.stop()
 
 
-def test_streams_show_signs_of_life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_streams_show_signs_of_life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("card_envs.frontends.serve._table_service.KEEP_ALIVE", 0.01)
 
-    async def wait() -> None:
-        seats = seats_of(TINY, tmp_path)
-        made = await ask(seats, "table", game=TINY.name, players=[None, None])
-        stream = await events(seats, made["seats"][0]["token"])
-        assert stream is not None and await anext(stream) is not None and await anext(stream) is None
-        seats.stop()
-        assert [one async for one in stream] == []
-
-    asyncio.run(wait())
+    seats = seats_of(TINY, tmp_path)
+    made = await ask(seats, "table", game=TINY.name, players=[None, None])
+    stream = await events(seats, made["seats"][0]["token"])
+    assert stream is not None and await anext(stream) is not None and await anext(stream) is None
+    seats.stop()
+    assert [one async for one in stream] == []
 
 
 def test_the_openapi_document_gives_whole_bounds(client: TestClient) -> None:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import stat
-import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -27,6 +24,7 @@ from card_envs.game import Game
 from card_envs.scaffold.high_card import GAME as TINY
 from tests.frontends.serving import ask, events
 
+pytestmark = pytest.mark.anyio
 LIMITS = Limits(searches=1)
 LONG_AGO = time.time() - 3600 * LIMITS.idle_hours - 60
 
@@ -67,48 +65,32 @@ def foreign(folder: Path) -> dict[Path, bytes]:
     return files
 
 
-def test_a_server_touches_only_what_it_made(tmp_path: Path) -> None:
+async def test_a_server_touches_only_what_it_made(tmp_path: Path) -> None:
     """Neither what others keep in its folder nor the folder's rights; of tables that are idle nothing else is left."""
     folder = tmp_path / "folder"
     files = foreign(folder)
     before = {path.name: path.lstat().st_mode for path in folder.iterdir()}
 
-    async def serve() -> None:
-        seats = seats_of(folder)
-        assert len(seats.tables) == 0
-        token = await sit_down(seats)
-        own = folder / f"{token[:16]}.jsonl"
-        assert stat.S_IMODE(own.stat().st_mode) == 0o600
-        tending = asyncio.create_task(seats.tend())
-        await asyncio.sleep(0)
-        assert own.exists()
-        os.utime(own, (LONG_AGO, LONG_AGO))
-        seats.tables.expire()
-        assert not own.exists()
-        for name in before:
-            with pytest.raises(Problem):
-                await ask(seats, "position", token=name[:16] + "0" * 32)
-        tending.cancel()
-        seats.stop()
-
-    asyncio.run(serve())
+    seats = seats_of(folder)
+    assert len(seats.tables) == 0
+    token = await sit_down(seats)
+    own = folder / f"{token[:16]}.jsonl"
+    assert stat.S_IMODE(own.stat().st_mode) == 0o600
+    tending = asyncio.create_task(seats.tend())
+    await asyncio.sleep(0)
+    assert own.exists()
+    os.utime(own, (LONG_AGO, LONG_AGO))
+    seats.tables.expire()
+    assert not own.exists()
+    for name in before:
+        with pytest.raises(Problem):
+            await ask(seats, "position", token=name[:16] + "0" * 32)
+    tending.cancel()
+    seats.stop()
     assert stat.S_IMODE(folder.stat().st_mode) == 0o755
     assert {file: file.read_bytes() for file in files} == files
     after = {path.name: path.lstat().st_mode for path in folder.iterdir() if path.name != tables_module.LOCK}
     assert after == before
-
-
-def test_tables_that_are_overwritten_are_no_longer_deleted(tmp_path: Path) -> None:
-    async def serve() -> None:
-        seats = seats_of(tmp_path / "tables")
-        file = seats.tables.folder / f"{(await sit_down(seats))[:16]}.jsonl"
-        file.write_text("somebody's own\n")
-        os.utime(file, (LONG_AGO, LONG_AGO))
-        seats.tables.expire()
-        assert file.exists()
-        seats.stop()
-
-    asyncio.run(serve())
 
 
 @pytest.fixture
@@ -121,85 +103,76 @@ def clocks(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 
 @pytest.mark.parametrize("step", [72, -72])
-def test_a_step_of_the_clock_deletes_no_table(step: float, clocks: SimpleNamespace, tmp_path: Path) -> None:
+async def test_a_step_of_the_clock_deletes_no_table(step: float, clocks: SimpleNamespace, tmp_path: Path) -> None:
     """Such as where a machine wakes up three days later: only hours count in which the server ran."""
 
-    async def serve() -> None:
-        seats = seats_of(tmp_path / "tables")
-        tokens = [await sit_down(seats) for _ in range(2)]
-        used, left = (seats.tables.find(token)[0].name for token in tokens)
-        idle = seats.limits.idle_hours
-        clocks.day += step
-        seats.tables.expire()
-        assert seats.tables.idle() == [] and len(seats.tables) == 2
-        clocks.passed += idle - 1
-        clocks.day += idle - 1
-        await ask(seats, "position", token=tokens[0])
-        clocks.day -= 2 * step
-        clocks.passed += 2
-        clocks.day += 2
-        seats.tables.expire()
-        assert [(seats.tables.folder / f"{name}.jsonl").exists() for name in (used, left)] == [True, False]
-        clocks.passed += idle
-        seats.tables.expire()
-        assert len(seats.tables) == 0
-        seats.stop()
-
-    asyncio.run(serve())
+    seats = seats_of(tmp_path / "tables")
+    tokens = [await sit_down(seats) for _ in range(2)]
+    used, left = (seats.tables.find(token)[0].name for token in tokens)
+    idle = seats.limits.idle_hours
+    clocks.day += step
+    seats.tables.expire()
+    assert seats.tables.idle() == [] and len(seats.tables) == 2
+    clocks.passed += idle - 1
+    clocks.day += idle - 1
+    await ask(seats, "position", token=tokens[0])
+    clocks.day -= 2 * step
+    clocks.passed += 2
+    clocks.day += 2
+    seats.tables.expire()
+    assert [(seats.tables.folder / f"{name}.jsonl").exists() for name in (used, left)] == [True, False]
+    clocks.passed += idle
+    seats.tables.expire()
+    assert len(seats.tables) == 0
+    seats.stop()
 
 
 @pytest.mark.parametrize("how", ["asks", "waits", "listens"])
-def test_who_waits_for_a_move_uses_the_table(how: str, clocks: SimpleNamespace, tmp_path: Path) -> None:
-    async def serve() -> None:
-        seats = seats_of(tmp_path / "tables")
-        token = await sit_down(seats)
-        table, _ = seats.tables.find(token)
-        waiting = asyncio.create_task(seats._until(table, lambda: False, 30)) if how == "waits" else None
-        stream = await events(seats, token) if how == "listens" else None
-        if stream:
-            await anext(stream)
-        for _ in range(30):
-            clocks.passed += 0.9 * seats.limits.idle_hours
-            if how == "asks":
-                await ask(seats, "position", token=token)
-            await asyncio.sleep(0)
-            seats.tables.expire()
-            assert len(seats.tables) == 1 and not table.gone
-        if waiting:
-            waiting.cancel()
-            await asyncio.gather(waiting, return_exceptions=True)
-        if stream:
-            await stream.aclose()
-            seats.tables.expire()
-            assert len(seats.tables) == 1
-        clocks.passed += 1.1 * seats.limits.idle_hours
+async def test_who_waits_for_a_move_uses_the_table(how: str, clocks: SimpleNamespace, tmp_path: Path) -> None:
+    seats = seats_of(tmp_path / "tables")
+    token = await sit_down(seats)
+    table, _ = seats.tables.find(token)
+    waiting = asyncio.create_task(seats._until(table, lambda: False, 30)) if how == "waits" else None
+    stream = await events(seats, token) if how == "listens" else None
+    if stream:
+        await anext(stream)
+    for _ in range(30):
+        clocks.passed += 0.9 * seats.limits.idle_hours
+        if how == "asks":
+            await ask(seats, "position", token=token)
+        await asyncio.sleep(0)
         seats.tables.expire()
-        assert len(seats.tables) == 0
-        seats.stop()
+        assert len(seats.tables) == 1 and not table.gone
+    if waiting:
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+    if stream:
+        await stream.aclose()
+        seats.tables.expire()
+        assert len(seats.tables) == 1
+    clocks.passed += 1.1 * seats.limits.idle_hours
+    seats.tables.expire()
+    assert len(seats.tables) == 0
+    seats.stop()
 
-    asyncio.run(serve())
 
-
-def test_a_machine_that_was_off_deletes_no_table_at_the_start(clocks: SimpleNamespace, tmp_path: Path) -> None:
+async def test_a_machine_that_was_off_deletes_no_table_at_the_start(clocks: SimpleNamespace, tmp_path: Path) -> None:
     """Of the time before, of which only files tell, no more counts than half of what a table may be idle."""
 
-    async def serve() -> None:
-        seats = seats_of(tmp_path / "tables")
-        tokens = [await sit_down(seats) for _ in range(2)]
-        idle = seats.limits.idle_hours
-        seats.stop()
-        clocks.day += 24 * 365
-        again = seats_of(tmp_path / "tables")
-        again.tables.expire()
-        assert len(again.tables) == 2
-        clocks.passed += 0.4 * idle
-        await ask(again, "position", token=tokens[0])
-        clocks.passed += 0.2 * idle
-        again.tables.expire()
-        assert [(tmp_path / "tables" / f"{token[:16]}.jsonl").exists() for token in tokens] == [True, False]
-        again.stop()
-
-    asyncio.run(serve())
+    seats = seats_of(tmp_path / "tables")
+    tokens = [await sit_down(seats) for _ in range(2)]
+    idle = seats.limits.idle_hours
+    seats.stop()
+    clocks.day += 24 * 365
+    again = seats_of(tmp_path / "tables")
+    again.tables.expire()
+    assert len(again.tables) == 2
+    clocks.passed += 0.4 * idle
+    await ask(again, "position", token=tokens[0])
+    clocks.passed += 0.2 * idle
+    again.tables.expire()
+    assert [(tmp_path / "tables" / f"{token[:16]}.jsonl").exists() for token in tokens] == [True, False]
+    again.stop()
 
 
 def test_folders_are_for_their_owner_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -215,7 +188,7 @@ def test_folders_are_for_their_owner_alone(tmp_path: Path, caplog: pytest.LogCap
         assert ("other users may write to it" in caplog.text) == told
 
 
-def test_a_folder_has_one_server(tmp_path: Path) -> None:
+async def test_a_folder_has_one_server(tmp_path: Path) -> None:
     """The second is refused and changes nothing; what has ended writes no more."""
     first = Tables(tmp_path / "tables", LIMITS)
     with pytest.raises(ValueError, match="tables: is in use by another process, which serves the tables there"):
@@ -223,66 +196,31 @@ def test_a_folder_has_one_server(tmp_path: Path) -> None:
     first.close()
     Tables(tmp_path / "tables", LIMITS).close()
 
-    async def late() -> None:
-        seats = seats_of(tmp_path / "tables")
-        token = await sit_down(seats)
-        (move, *_) = (await ask(seats, "position", token=token))["view"]["legal"] or [""]
-        seats.stop()
-        size = (tmp_path / "tables" / f"{token[:16]}.jsonl").stat().st_size
-        with pytest.raises(Problem):
-            await ask(seats, "move", token=token, move=move or "XX")
-        with pytest.raises(Problem, match="ending"):
-            await sit_down(seats)
-        assert (tmp_path / "tables" / f"{token[:16]}.jsonl").stat().st_size == size
-
-    asyncio.run(late())
+    seats = seats_of(tmp_path / "tables")
+    token = await sit_down(seats)
+    (move, *_) = (await ask(seats, "position", token=token))["view"]["legal"] or [""]
+    seats.stop()
+    size = (tmp_path / "tables" / f"{token[:16]}.jsonl").stat().st_size
+    with pytest.raises(Problem):
+        await ask(seats, "move", token=token, move=move or "XX")
+    with pytest.raises(Problem, match="ending"):
+        await sit_down(seats)
+    assert (tmp_path / "tables" / f"{token[:16]}.jsonl").stat().st_size == size
 
 
 @pytest.mark.parametrize("text", ['"XX"', '{"undo": 7}', "{}", "[" * 50_000], ids=lambda text: text[:20])
-def test_broken_tables_are_told(text: str, tmp_path: Path) -> None:
+async def test_broken_tables_are_told(text: str, tmp_path: Path) -> None:
     """Whatever stands after the first line; the file stays as it is."""
 
-    async def serve() -> None:
-        seats = seats_of(tmp_path)
-        token = await sit_down(seats)
-        seats.stop()
-        file = tmp_path / f"{token[:16]}.jsonl"
-        with file.open("a") as broken:
-            broken.write(text + "\n")
-        before = file.read_bytes()
-        seats = seats_of(tmp_path)
-        with pytest.raises(Problem, match="the table's file can't be read"):
-            await ask(seats, "position", token=token)
-        assert file.read_bytes() == before
-        seats.stop()
-
-    asyncio.run(serve())
-
-
-@pytest.mark.parametrize("name", ["position", "move"])
-def test_tables_are_read_where_nobody_waits(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Long games take a second to read: never in the thread of the event loop, and once for all who ask."""
-    readers: list[int] = []
-    read = tables_module._read_table
-
-    def noted(path: Path) -> Any:
-        readers.append(threading.get_ident())
-        return read(path)
-
-    monkeypatch.setattr(tables_module, "_read_table", noted)
-
-    async def serve() -> None:
-        from card_envs.frontends.serve._stdio import answer
-
-        seats = seats_of(tmp_path)
-        token = await sit_down(seats)
-        seats.stop()
-        seats = seats_of(tmp_path)
-        body = {"token": token, **({"move": "XX"} if name == "move" else {})}
-        line = json.dumps({"id": 1, "call": name, "body": body}).encode()
-        answers = await asyncio.gather(*(answer(seats, line) for _ in range(3)))
-        assert all("unknown" not in str(one) for one in answers[:1])
-        seats.stop()
-
-    asyncio.run(serve())
-    assert len(readers) == 1 and readers[0] != threading.get_ident()
+    seats = seats_of(tmp_path)
+    token = await sit_down(seats)
+    seats.stop()
+    file = tmp_path / f"{token[:16]}.jsonl"
+    with file.open("a") as broken:
+        broken.write(text + "\n")
+    before = file.read_bytes()
+    seats = seats_of(tmp_path)
+    with pytest.raises(Problem, match="the table's file can't be read"):
+        await ask(seats, "position", token=token)
+    assert file.read_bytes() == before
+    seats.stop()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import random
@@ -25,6 +24,8 @@ from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import short_options
 from tests.frontends.serve.test_serve import LIMITS, play_on, seats_of, worlds
 from tests.frontends.serving import ask, events
+
+pytestmark = pytest.mark.anyio
 
 
 def new_table(client: TestClient, game: Game, **how: Any) -> tuple[list[str], str]:
@@ -127,43 +128,40 @@ def test_links_hold_after_a_restart_and_older_tables_have_none(tmp_path: Path) -
         assert client.get(link).status_code == 200 and client.get(watching).status_code == 404
 
 
-def test_watchers_follow_events_and_leave_room_for_persons(tmp_path: Path) -> None:
+async def test_watchers_follow_events_and_leave_room_for_persons(tmp_path: Path) -> None:
     """As many of them as a table may have take no stream from the persons; a table left alone goes in spite of them."""
     limits = replace(LIMITS, streams_per_table=1)
 
-    async def follow() -> None:
-        seats = seats_of(TINY, tmp_path, limits)
-        made = await ask(seats, "table", game=TINY.name, watch="public")
-        token, watcher = made["seats"][0]["token"], made["watch"]["token"]
-        watching = await events(seats, watcher, watching=True)
-        assert watching is not None
-        first = await anext(watching)
-        own = await events(seats, token)
-        assert own is not None
-        assert first is not None and first["views"] is None
-        with pytest.raises(Problem, match="too many event streams"):
-            await events(seats, watcher, watching=True)
+    seats = seats_of(TINY, tmp_path, limits)
+    made = await ask(seats, "table", game=TINY.name, watch="public")
+    token, watcher = made["seats"][0]["token"], made["watch"]["token"]
+    watching = await events(seats, watcher, watching=True)
+    assert watching is not None
+    first = await anext(watching)
+    own = await events(seats, token)
+    assert own is not None
+    assert first is not None and first["views"] is None
+    with pytest.raises(Problem, match="too many event streams"):
+        await events(seats, watcher, watching=True)
+    seen = await anext(own)
+    moves: list[Any] = list(first["moves"])
+    while seen is not None and not seen["outcome"]["over"]:
+        if seen["your_turn"]:
+            await ask(seats, "move", token=token, move=seen["view"]["legal"][0], wait=0.0)
         seen = await anext(own)
-        moves: list[Any] = list(first["moves"])
-        while seen is not None and not seen["outcome"]["over"]:
-            if seen["your_turn"]:
-                await ask(seats, "move", token=token, move=seen["view"]["legal"][0], wait=0.0)
-            seen = await anext(own)
-        async for told in watching:
-            assert told is not None
-            moves += told["moves"]
-        assert told is not None and told["outcome"]["over"] and told["views"]
-        whole = (await ask(seats, "watch", token=watcher, since=0))["moves"]
-        assert moves == whole[len(whole) - len(moves) :] and len(moves) >= len(whole) - 1
-        again = await ask(seats, "table", game=TINY.name, watch="public")
-        idle = await events(seats, again["watch"]["token"], watching=True)
-        assert idle is not None
-        await anext(idle)
-        (file,) = seats.tables.folder.glob(f"{again['watch']['token'][:16]}.jsonl")
-        long_ago = time.time() - 3600 * limits.idle_hours - 60
-        os.utime(file, (long_ago, long_ago))
-        seats.tables.expire()
-        assert not file.exists() and [one async for one in idle] == []
-        seats.stop()
-
-    asyncio.run(follow())
+    async for told in watching:
+        assert told is not None
+        moves += told["moves"]
+    assert told is not None and told["outcome"]["over"] and told["views"]
+    whole = (await ask(seats, "watch", token=watcher, since=0))["moves"]
+    assert moves == whole[len(whole) - len(moves) :] and len(moves) >= len(whole) - 1
+    again = await ask(seats, "table", game=TINY.name, watch="public")
+    idle = await events(seats, again["watch"]["token"], watching=True)
+    assert idle is not None
+    await anext(idle)
+    (file,) = seats.tables.folder.glob(f"{again['watch']['token'][:16]}.jsonl")
+    long_ago = time.time() - 3600 * limits.idle_hours - 60
+    os.utime(file, (long_ago, long_ago))
+    seats.tables.expire()
+    assert not file.exists() and [one async for one in idle] == []
+    seats.stop()

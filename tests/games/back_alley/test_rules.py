@@ -59,15 +59,31 @@ def dealt(hands: Mapping[int, str], turned: str = "2H", next_card: str = "", **o
     return table(pack_of(hands, turned, next_card=next_card), **{"deals": [size], **options})
 
 
-def play(env: CardEnv, moves: str) -> None:
-    for move in moves.split():
-        assert move in env.legal_moves(), f"{move} is not among {env.legal_moves()}"
-        env.step(env.parse_move(move))
+def play(env: CardEnv, script: str) -> CardEnv:
+    """Play moves; between them `=AC,3C` says which are legal then, and `@2` who is to move."""
+    for word in script.split():
+        if word[0] in "=@":
+            held = legal(env) == set(word[1:].split(",")) if word[0] == "=" else to_move(env) == int(word[1:])
+            assert held, f"{word}, but seat {to_move(env)} has {env.legal_moves()}"
+            continue
+        assert word in env.legal_moves(), f"{word} is not among {env.legal_moves()}"
+        env.step(env.parse_move(word))
+    return env
 
 
-def play_on(env: CardEnv, rng: Random) -> None:
-    """One random legal move."""
-    env.step(env.parse_move(rng.choice(env.legal_moves())))
+def play_on(env: CardEnv, rng: Random, moves: int = 1) -> CardEnv:
+    """Play random legal moves."""
+    for _ in range(moves):
+        env.step(env.parse_move(rng.choice(env.legal_moves())))
+    return env
+
+
+def play_deal(env: CardEnv) -> CardEnv:
+    """Play at random until the next deal."""
+    number, rng = seen(env)["deal_number"], Random(0)
+    while env.legal_moves() and seen(env)["deal_number"] == number:
+        play_on(env, rng)
+    return env
 
 
 def to_move(env: CardEnv) -> int:
@@ -107,14 +123,11 @@ def test_ba_1_dealing_bidding_and_play_go_clockwise(dealer: int) -> None:
     env = table(random_pack(1), random_pack(2), dealer=dealer, deals=[2, 3])
     left = (dealer + 1) % 4
     for k, bid in enumerate(["1", "pass", "pass", "pass"]):
-        assert to_move(env) == (left + k) % 4
-        play(env, bid)
+        play(env, f"@{(left + k) % 4} {bid}")
     for k in range(4):
         assert to_move(env) == (left + k) % 4
         play_on(env, Random(0))
-    while seen(env)["deal_number"] == 0:
-        play_on(env, Random(0))
-    assert seen(env)["dealer"] == left
+    assert seen(play_deal(env))["dealer"] == left
     assert to_move(env) == (dealer + 2) % 4
 
 
@@ -159,22 +172,11 @@ def test_ba_2_the_pack_has_52_cards_and_two_jokers() -> None:
 
 
 def test_ba_2_bloopers_belong_to_the_trump_suit() -> None:
+    """They follow trumps, are barred with them, and trump plain suits."""
     hands = {1: "5H 2C 3C", 2: "LB AC 4D", 3: "BB KD QD", 0: "6H AS KS"}
-    env = dealt(hands)
-    play(env, "board pass pass pass 5H")
-    assert legal(env) == {"LB"}  # they follow trumps
-    play(env, "LB")
-    assert legal(env) == {"BB"}
-    play(env, "BB 6H")
-    assert to_move(env) == 3
-    env = dealt(hands)
-    play(env, "pass 1 pass pass")
-    assert legal(env) == {"AC", "4D"}  # and are barred with them
-    env = dealt(hands)
-    play(env, "1 pass pass pass 2C AC")
-    assert legal(env) == {"BB", "KD", "QD"}
-    play(env, "BB KS")  # and trump plain suits
-    assert to_move(env) == 3
+    play(dealt(hands), "board pass pass pass 5H =LB LB =BB BB 6H @3")
+    play(dealt(hands), "pass 1 pass pass =AC,4D")
+    play(dealt(hands), "1 pass pass pass 2C AC =BB,KD,QD BB KS @3")
 
 
 def test_ba_3_a_match_of_25_deals_with_the_deal_passing_on() -> None:
@@ -336,10 +338,7 @@ def test_ba_6_bids_from_pass_to_board(size: int) -> None:
 
 
 def test_ba_6_one_card() -> None:
-    env = table(random_pack(4), deals=[1])
-    assert legal(env) == {"pass", "board"}
-    with pytest.raises(IllegalMove, match=r"1.*player_1.*legal: pass, board"):
-        env.step(env.parse_move("1"))
+    play(table(random_pack(4), deals=[1]), "=pass,board")
 
 
 def test_ba_6_each_player_bids_once_and_nothing_else() -> None:
@@ -375,26 +374,20 @@ TWO_TO_ONE_PLAY = "AC 3C 5C 7C KC 4C 6C 8C 2D AD 3D 4D"
     ],
 )
 def test_ba_7_contracts(bids: str, contracts: list[int]) -> None:
-    env = dealt(TWO_TO_ONE, "BB")
-    play(env, bids.rpartition(" ")[0])
+    first, _, last = bids.rpartition(" ")
+    env = play(dealt(TWO_TO_ONE, "BB"), first)
     assert seen(env)["contracts"] == [0, 0]
-    play(env, bids.rpartition(" ")[2])
-    assert seen(env)["contracts"] == contracts
+    assert seen(play(env, last))["contracts"] == contracts
 
 
 def test_ba_7_a_contract_above_the_tricks_must_fail() -> None:
+    """Beside a board the partner's number does not count."""
     env = dealt({1: "AC KC", 2: "2C 3C", 3: "AD KD", 0: "2D 3D"}, "BB", deals=[2])
-    play(env, "1 pass 1 pass AC 2C KD 2D KC 3C AD 3D")
-    assert scores(env) == [0, 10, 0, 10]
+    assert scores(play(env, "1 pass 1 pass AC 2C KD 2D KC 3C AD 3D")) == [0, 10, 0, 10]
     env = dealt({1: "AC KC QC", 2: "2C 3C 4C", 3: "AD KD QD", 0: "2D 3D 4D"}, "BB")
     play(env, "2 pass 2 pass AC 2C KD 2D KC 3C AD 3D QC 4C QD 4D")
-    assert seen(env)["tricks_taken"] == [0, 3]
-    assert scores(env) == [0, -20, 0, -20]
-
-
-def test_ba_7_beside_a_board_the_partners_number_does_not_count() -> None:
-    env = dealt(TWO_TO_ONE, "BB")
-    play(env, f"board pass 2 pass {TWO_TO_ONE_PLAY}")
+    assert seen(env)["tricks_taken"] == [0, 3] and scores(env) == [0, -20, 0, -20]
+    env = play(dealt(TWO_TO_ONE, "BB"), f"board pass 2 pass {TWO_TO_ONE_PLAY}")
     assert scores(env) == [1, -30, 1, -30]  # two tricks would have made the partner's bid
 
 
@@ -455,20 +448,14 @@ def test_ba_8_levels_of_boards(bids: str, levels: list[int], team_levels: list[i
 
 def test_ba_9_the_next_dealer_deals_the_same_size_again() -> None:
     packs = [random_pack(seed) for seed in range(3)]
-    env = table(*packs, deals=[4, 3])
-    play(env, PASSES)
+    env = play(table(*packs, deals=[4, 3]), PASSES)
     view = seen(env)
     assert (view["dealer"], view["deal_number"], view["size"], view["pass_outs"]) == (1, 0, 4, 1)
     assert view["bids"] == [] and to_move(env) == 2
     assert set(seen(env, 2)["hand"]) == set(packs[1][0:16:4])
     assert rewards(env) == [0, 0, 0, 0] and not env.outcome()["over"]
-    play(env, PASSES)
-    assert set(seen(env, 3)["hand"]) == set(packs[2][0:16:4])
-    play(env, "1 pass pass pass")
-    rng = Random(0)
-    while seen(env)["deal_number"] == 0:
-        play_on(env, rng)
-    view = seen(env)
+    assert set(seen(play(env, PASSES), 3)["hand"]) == set(packs[2][0:16:4])
+    view = seen(play_deal(play(env, "1 pass pass pass")))
     assert (view["dealer"], view["deal_number"], view["size"], view["pass_outs"]) == (3, 1, 3, 0)
 
 
@@ -492,12 +479,7 @@ def test_ba_9_eight_pass_outs_in_a_row_count_nothing() -> None:
 
 def test_ba_9_a_played_deal_begins_the_count_again() -> None:
     env = table(random_pack(1), deals=[2, 2])
-    for _ in range(7):
-        play(env, PASSES)
-    play(env, "1 pass pass pass")
-    rng = Random(0)
-    while seen(env)["deal_number"] == 0:
-        play_on(env, rng)
+    play_deal(play(env, f"{' '.join([PASSES] * 7)} 1 pass pass pass"))
     for number in range(7):
         assert (seen(env)["pass_outs"], seen(env)["deal_number"]) == (number, 1)
         play(env, PASSES)
@@ -535,38 +517,30 @@ def test_ba_9_eight_pass_outs_of_a_single_deal(reward: str) -> None:
 # Play
 
 
-@pytest.mark.parametrize(
-    ("bids", "leader"),
-    [
-        ("1 pass pass pass", 1),
-        ("pass pass pass 1", 0),
-        ("1 2 pass pass", 2),
-        ("2 1 pass 1", 1),
-        ("1 2 2 1", 2),  # equal numbers: the earliest
-        ("pass 2 1 2", 2),
-        ("2 board 2 2", 2),  # board above any number
-        ("board 2 pass pass", 1),
-        ("board board pass pass", 2),  # several boards: the last
-        ("board 2 board 1", 3),
-        ("board pass 2 board", 0),
-        ("board board board board", 0),
-    ],
-)
-def test_ba_10_first_lead(bids: str, leader: int) -> None:
-    env = dealt(TWO_TO_ONE, "BB")
-    play(env, bids)
-    assert to_move(env) == leader
+FIRST_LEADS = """
+    1 pass pass pass @1
+    pass pass pass 1 @0
+    1 2 pass pass @2
+    2 1 pass 1 @1
+    1 2 2 1 @2                  equal numbers: the earliest
+    pass 2 1 2 @2
+    2 board 2 2 @2              board above any number
+    board 2 pass pass @1
+    board board pass pass @2    several boards: the last
+    board 2 board 1 @3
+    board pass 2 board @0
+    board board board board @0
+"""
+
+
+@pytest.mark.parametrize("script", [line.split("  ")[0] for line in FIRST_LEADS.strip().split("\n    ")])
+def test_ba_10_first_lead(script: str) -> None:
+    play(dealt(TWO_TO_ONE, "BB"), script)
 
 
 def test_ba_11_follow_suit_or_play_any_card() -> None:
     env = dealt({1: "KC 2S 9H", 2: "3C QC 5H", 3: "AD LB 7S", 0: "2C 4C AC"})
-    play(env, "1 pass pass pass")
-    play(env, "KC")
-    assert legal(env) == {"3C", "QC"}
-    play(env, "3C")
-    assert legal(env) == {"AD", "LB", "7S"}
-    play(env, "AD")
-    assert legal(env) == {"2C", "4C", "AC"}
+    play(env, "1 pass pass pass KC =3C,QC 3C =AD,LB,7S AD =2C,4C,AC")
     with pytest.raises(IllegalMove, match=r"9H.*player_0"):
         env.step(env.parse_move("9H"))
 
@@ -600,140 +574,73 @@ LEADS = {1: "AC 3C 9H BB", 2: "KC 4D 8H 7H", 3: "KD 5D 5C 6H", 0: "QD QC 6S AH"}
 
 
 def test_ba_12_no_trump_lead_at_first() -> None:
-    env = dealt(LEADS)
-    play(env, "1 pass pass pass")
-    assert legal(env) == {"AC", "3C"}
-    with pytest.raises(IllegalMove):
-        env.step(env.parse_move("BB"))
-    play(env, "AC KC 5C QC")  # no trump was played: still barred
-    assert legal(env) == {"3C"}
+    """Nor later while no trump was played; a player with nothing but trumps leads one, which all then know."""
+    play(dealt(LEADS), "1 pass pass pass =AC,3C AC KC 5C QC =3C")
+    env = play(dealt({1: "LB 9H 5H", 2: "2C 6D 8H", 3: "6S 5D 5S", 0: "QC QD 7S"}), "1 pass pass pass =LB,9H,5H")
+    assert observed(env, 2, "voids")[8:11] == [0, 0, 0]  # seat 1 is right of seat 2
+    play(env, "9H")
+    assert observed(env, 2, "voids")[8:] == [1, 1, 1, 0]  # which the table has now learnt
+    later = {1: "AC 9H 5H", 2: "2C 6D 8H", 3: "6C 5D 5S", 0: "QC QD 7S"}
+    play(dealt(later), "1 pass pass pass AC 2C 6C QC =9H,5H")  # later in the deal as well
 
 
 def test_ba_12_own_board_allows_it_from_the_first_trick_on() -> None:
-    env = dealt(LEADS)
-    play(env, "board 2 pass pass")
-    assert legal(env) == {"AC", "3C", "9H", "BB"}
-    env = dealt({**LEADS, 2: "2C 4D 8H 7H"})
-    play(env, "board board pass pass 2C 5C QC AC")  # and at any later lead
-    assert to_move(env) == 1
-    assert legal(env) == {"3C", "9H", "BB"}
-
-
-def test_ba_12_the_partners_board_does_not_count() -> None:
+    """And at any later lead; the partner's board does not count."""
+    play(dealt(LEADS), "board 2 pass pass =AC,3C,9H,BB")
+    play(dealt({**LEADS, 2: "2C 4D 8H 7H"}), "board board pass pass 2C 5C QC AC @1 =3C,9H,BB")
     env = dealt({1: "3C 4D 9H BB", 2: "2C 6D 8H 7H", 3: "KC 5D 5S 6H", 0: "QC QD 6S AH"})
-    play(env, "board pass 1 pass 3C 2C KC QC")
-    assert to_move(env) == 3
-    assert legal(env) == {"5D", "5S"}
+    play(env, "board pass 1 pass 3C 2C KC QC @3 =5D,5S")
 
 
-def test_ba_12_a_trump_in_an_earlier_trick_breaks_it() -> None:
-    env = dealt({1: "3C 4D 9H 5H", 2: "2C 6D 8H 7H", 3: "6H 5D 5S 4S", 0: "QC QD 6S AH"})
-    play(env, "1 pass pass pass 3C 2C 6H QC")
-    assert to_move(env) == 3
-    assert legal(env) == {"5D", "5S", "4S"}  # its trumps are gone
-    play(env, "5D QD 4D 6D")
-    assert to_move(env) == 0
-    assert legal(env) == {"6S", "AH"}
-
-
-def test_ba_12_a_blooper_breaks_it() -> None:
-    env = dealt({1: "3C 4D 9H 5H", 2: "2C 6D 8H 7H", 3: "BB 5D 5S 6H", 0: "QC QD 6S AH"})
-    play(env, "1 pass pass pass 3C 2C BB QC")
-    assert legal(env) == {"5D", "5S", "6H"}
+def test_ba_12_a_trump_or_blooper_in_an_earlier_trick_breaks_it() -> None:
+    hands = {1: "3C 4D 9H 5H", 2: "2C 6D 8H 7H", 3: "6H 5D 5S 4S", 0: "QC QD 6S AH"}
+    script = "1 pass pass pass 3C 2C 6H QC @3 =5D,5S,4S 5D QD 4D 6D @0 =6S,AH"  # seat 3 has no trump left
+    play(dealt(hands), script)
+    play(dealt({**hands, 3: "BB 5D 5S 6H"}), "1 pass pass pass 3C 2C BB QC =5D,5S,6H")
 
 
 def test_ba_12_a_trump_in_the_last_deal_does_not_break_it() -> None:
     first = pack_of({1: "3H", 2: "4H", 3: "5H", 0: "6H"})
     second = pack_of({1: "9H 2C", 2: "8H 3C", 3: "7H 4C", 0: "TH 5C"}, dealer=1)
     env = table(first, second, deals=[1, 2])
-    play(env, "board pass pass pass 3H 4H 5H 6H")
-    play(env, "1 pass pass pass")
-    assert to_move(env) == 2 and legal(env) == {"3C"}
-
-
-def test_ba_12_nothing_but_trumps() -> None:
-    env = dealt({1: "LB 9H 5H", 2: "2C 6D 8H", 3: "6S 5D 5S", 0: "QC QD 7S"})
-    play(env, "1 pass pass pass")
-    assert legal(env) == {"LB", "9H", "5H"}
-    assert observed(env, 2, "voids")[8:11] == [0, 0, 0]  # seat 1 is right of seat 2
-    play(env, "9H")
-    assert observed(env, 2, "voids")[8:] == [1, 1, 1, 0]  # which the table has now learnt
-    env = dealt({1: "AC 9H 5H", 2: "2C 6D 8H", 3: "6C 5D 5S", 0: "QC QD 7S"})
-    play(env, "1 pass pass pass AC 2C 6C QC")
-    assert legal(env) == {"9H", "5H"}  # later in the deal as well
+    play(env, "board pass pass pass 3H 4H 5H 6H 1 pass pass pass @2 =3C")
 
 
 BLOOPERS = {1: "BB LB 2C", 2: "3H 9H AC", 3: "QH 4H KC", 0: "AS KS 5C"}
 
 
 def test_ba_13_big_blooper_led() -> None:
-    env = dealt(BLOOPERS)
-    play(env, "board pass pass pass BB")
-    assert legal(env) == {"9H"}
-    play(env, "9H")
-    assert legal(env) == {"QH"}
-    play(env, "QH")
-    assert legal(env) == {"AS", "KS", "5C"}  # no trump: any card
-    env = dealt({1: "BB 6H 2C", 2: "LB AH 5H", 3: "QH 4H KC", 0: "AS KS 5C"})
-    play(env, "board pass pass pass BB")
-    assert legal(env) == {"LB"}  # the highest trump of all
+    """The highest trump must be played, also another Blooper; who has none plays any card."""
+    play(dealt(BLOOPERS), "board pass pass pass BB =9H 9H =QH QH =AS,KS,5C")
+    play(dealt({1: "BB 6H 2C", 2: "LB AH 5H", 3: "QH 4H KC", 0: "AS KS 5C"}), "board pass pass pass BB =LB")
 
 
 def test_ba_13_little_blooper_led() -> None:
-    env = dealt({1: "LB 6H 2C", 2: "BB AH 5H", 3: "8H 4H KC", 0: "AS KS 5C"})
-    play(env, "board pass pass pass LB")
-    assert legal(env) == {"5H"}
-    play(env, "5H")
-    assert legal(env) == {"4H"}
-    play(env, "4H")
-    assert legal(env) == {"AS", "KS", "5C"}
-    play(env, "5C")
-    assert to_move(env) == 1
-
-
-def test_ba_13_big_blooper_as_the_sole_trump() -> None:
-    env = dealt({1: "LB 6H 2C", 2: "BB AC 5C", 3: "8H 4H KC", 0: "AS KS 7C"})
-    play(env, "board pass pass pass LB")
-    assert legal(env) == {"BB"}
-    play(env, "BB 4H AS")
-    assert to_move(env) == 2  # and takes the trick
-
-
-def test_ba_13_applies_to_the_card_led_alone() -> None:
+    """The lowest trump must be played, and be it the Big Blooper, which takes the trick; only for the card led."""
+    hands = {1: "LB 6H 2C", 2: "BB AH 5H", 3: "8H 4H KC", 0: "AS KS 5C"}
+    play(dealt(hands), "board pass pass pass LB =5H 5H =4H 4H =AS,KS,5C 5C @1")
+    play(dealt({**hands, 2: "BB AC 5D"}), "board pass pass pass LB =BB BB 4H AS @2")
     env = dealt({1: "6H 7H 2C", 2: "BB AC 5C", 3: "8H 4H KC", 0: "LB TH 7C"})
-    play(env, "board pass pass pass 6H BB")
-    assert legal(env) == {"8H", "4H"}
-    play(env, "8H")
-    assert legal(env) == {"LB", "TH"}
+    play(env, "board pass pass pass 6H BB =8H,4H 8H =LB,TH")
 
 
 def test_ba_14_all_tricks_are_played_out() -> None:
     env = dealt({1: "2C 2D 2S", 2: "AC AD AS", 3: "3C 3D 3S", 0: "4C 4D 4S"}, "KH", deals=[3, 1])
     play(env, "board pass pass pass 2C AC 3C 4C AD 3D 4D 2D")  # the board is lost at once
-    assert seen(env)["tricks_taken"] == [2, 0] and seen(env)["deal_number"] == 0
-    assert rewards(env) == [0, 0, 0, 0] and scores(env) == [0, 0, 0, 0]
-    play(env, "AS 3S 4S")
-    assert seen(env)["deal_number"] == 0
-    play(env, "2S")
-    assert seen(env)["deal_number"] == 1
-    assert scores(env) == [3, -30, 3, -30]
-    assert rewards(env) == [33, -33, 33, -33]
+    assert seen(env)["tricks_taken"] == [2, 0] and rewards(env) == scores(env) == [0, 0, 0, 0]
+    assert seen(play(env, "AS 3S 4S"))["deal_number"] == 0
+    assert seen(play(env, "2S"))["deal_number"] == 1
+    assert scores(env) == [3, -30, 3, -30] and rewards(env) == [33, -33, 33, -33]
 
 
 @pytest.mark.parametrize("suit", "CDHS")
 def test_ba_15_without_trump_any_card_is_led_and_none_trumps(suit: str) -> None:
+    """Suits are followed all the same, and no other suit beats the one led."""
     low, high, third = [other for other in "CDHS" if other != suit]
     hands = {1: f"5{suit} A{low} K{high}", 2: f"9{suit} A{high} 2{low}", 3: f"A{third} K{third} 3{low}"}
     env = dealt({**hands, 0: f"Q{third} J{third} 4{low}"}, "LB")
-    play(env, "1 pass pass pass")
-    assert legal(env) == set(hands[1].split())
-    play(env, f"5{suit}")
-    assert legal(env) == {f"9{suit}"}  # suits are followed all the same
-    play(env, f"9{suit}")
-    assert legal(env) == set(hands[3].split())
-    play(env, f"A{third} Q{third}")
-    assert to_move(env) == 2  # no other suit beats the one led
-    assert legal(env) == {f"A{high}", f"2{low}"}
+    first, last = (hands[seat].replace(" ", ",") for seat in (1, 3))
+    play(env, f"1 pass pass pass ={first} 5{suit} =9{suit} 9{suit} ={last} A{third} Q{third} @2 =A{high},2{low}")
 
 
 # Scoring
@@ -785,28 +692,18 @@ def test_ba_16_no_contract_scores_the_tricks() -> None:
 )
 def test_ba_17_boards(bids: str, points: list[int]) -> None:
     """Seats 1 and 3 take all three tricks, no matter who leads."""
-    hands = {1: "AC AD AS", 2: "2C 2D 2S", 3: "KC KD KS", 0: "3C 3D 3S"}
-    env = dealt(hands, "BB")
-    play(env, bids)
-    rng = Random(0)
-    while env.legal_moves():
-        play_on(env, rng)
-    assert seen(env)["tricks_taken"] == [0, 3]
+    env = dealt({1: "AC AD AS", 2: "2C 2D 2S", 3: "KC KD KS", 0: "3C 3D 3S"}, "BB")
+    assert seen(play_deal(play(env, bids)))["tricks_taken"] == [0, 3]
     assert scores(env) == points * 2
 
 
-def test_ba_17_a_made_quadruple_board() -> None:
+def test_ba_17_a_made_quadruple_board_and_one_trick_short() -> None:
     env = dealt({1: "2C 2D", 2: "AC AD", 3: "3C 3D", 0: "KC KD"}, "LB")
     play(env, "board board board board KC 2C AC 3C AD 3D KD 2D")
     assert scores(env) == [80, -60, 80, -60]
     assert rewards(env) == [140, -140, 140, -140]
-
-
-def test_ba_17_one_trick_short_fails() -> None:
-    env = dealt(TWO_TO_ONE, "BB")
-    play(env, "board pass board pass")
-    assert to_move(env) == 3  # the second board leads
-    play(env, "5C 7C AC 3C KC 4C 6C 8C 2D AD 3D 4D")
+    env = dealt(TWO_TO_ONE, "BB")  # the second board leads
+    play(env, "board pass board pass @3 5C 7C AC 3C KC 4C 6C 8C 2D AD 3D 4D")
     assert seen(env)["tricks_taken"] == [1, 2]
     assert scores(env) == [1, -60, 1, -60]
 
@@ -840,13 +737,8 @@ def test_ba_18_the_last_deal_alone_does_not_decide() -> None:
     aces = {1: "AC AD AS", 2: "2C 2D 2S", 3: "KC KD KS", 0: "3C 3D 3S"}
     one = {1: "2C", 2: "AC", 3: "3C", 0: "4C"}
     env = table(pack_of(aces, "BB"), pack_of(one, "BB", dealer=1), deals=[3, 1], reward="win")
-    play(env, "board pass pass pass")
-    rng = Random(0)
-    while seen(env)["deal_number"] == 0:
-        play_on(env, rng)
-    play(env, "board pass pass pass AC 3C 4C 2C")
-    assert scores(env) == [10, 30, 10, 30]
-    assert rewards(env) == [-1, 1, -1, 1]
+    play(play_deal(play(env, "board pass pass pass")), "board pass pass pass AC 3C 4C 2C")
+    assert scores(env) == [10, 30, 10, 30] and rewards(env) == [-1, 1, -1, 1]
 
 
 @pytest.mark.parametrize(("deals", "sizes"), [(None, MATCH), ([13], [13]), ([7, 6, 5], [7, 6, 5]), ((1, 1), [1, 1])])
@@ -868,48 +760,22 @@ def test_ba_19_single_draws_its_size_from_the_match() -> None:
     counts: Counter[int] = Counter()
     for _ in range(5000):
         env.reset()
-        counts[seen_size(env)] += 1
+        counts[observed(env, 0, "size").index(1) + 1] += 1
     expected = {size: 200 * MATCH.count(size) for size in range(1, 14)}
     chi_square = sum((counts[size] - expected[size]) ** 2 / expected[size] for size in expected)
     assert chi_square < 39.1  # 12 degrees of freedom: p > 1e-4
     env.reset()
-    size = seen_size(env)
-    play(env, "board pass pass pass")
-    rng = Random(0)
-    for _ in range(4 * size):
-        play_on(env, rng)
-    assert env.outcome()["over"]
-
-
-def seen_size(env: CardEnv) -> int:
-    return 1 + observed(env, 0, "size").index(1)
-
-
-def test_ba_19_the_size_of_a_single_deal_can_be_set() -> None:
-    env = back_alley_v0.env(deals="single")
-    env.reset(options={"deal": {"size": 3, "dealer": 0, "packs": [pack_of(TWO_TO_ONE, "BB")]}})
+    size = observed(env, 0, "size").index(1) + 1
+    assert play_on(play(env, "board pass pass pass"), Random(0), 4 * size).outcome()["over"]
+    env.reset(options={"deal": {"size": 3, "dealer": 0, "packs": [pack_of(TWO_TO_ONE, "BB")]}})  # or that is set
     play(env, f"2 pass pass pass {TWO_TO_ONE_PLAY}")
     assert env.outcome() == {"over": True, "reason": "played", "scores": [1, 10, 1, 10]}
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"deals": []},
-        {"deals": [0]},
-        {"deals": [14]},
-        {"deals": [7, -1]},
-        {"deals": [1.5]},
-        {"deals": "double"},
-        {"deals": 7},
-        {"deals": [1] * 101},
-        {"reward": "money"},
-        {"size": 7},
-    ],
-)
-def test_ba_19_malformed_options(options: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=f"back_alley: option {next(iter(options))}"):
-        back_alley_v0.env(**options)
+@pytest.mark.parametrize("deals", [[], [0], [14], [7, -1], [1.5], "double", 7, [1] * 101])
+def test_ba_19_malformed_options(deals: Any) -> None:
+    with pytest.raises(ValueError, match="back_alley: option deals"):
+        back_alley_v0.env(deals=deals)
 
 
 def test_ba_19_points_are_paid_after_each_deal() -> None:
@@ -976,36 +842,6 @@ def test_ba_20_who_had_no_higher_or_lower_trump() -> None:
     assert observed(env, 1, "trumps_below") == [1, 2, 15]  # none below 3H, none below 4H: of 2H, 3H
 
 
-# Illegal moves
-
-
-@pytest.mark.parametrize("moves", ["", "1 pass pass pass", "1 pass pass pass AC"])
-@pytest.mark.parametrize("action", ["card", "bid", "too large", "negative"])
-def test_an_illegal_move_raises_and_changes_nothing(moves: str, action: str) -> None:
-    env = dealt(TWO_TO_ONE, "BB")
-    play(env, moves)
-    number = {"card": env.parse_move("9S"), "bid": env.parse_move("3"), "too large": 68, "negative": -1}[action]
-    before = env.states.tobytes(), rewards(env), env.agent_selection, env.outcome(), env.record()
-    with pytest.raises(IllegalMove, match=rf"back_alley: action {number} .* of {env.agent_selection} is illegal"):
-        env.step(number)
-    assert before == (env.states.tobytes(), rewards(env), env.agent_selection, env.outcome(), env.record())
-    play(env, env.legal_moves()[0])
-
-
-@pytest.mark.parametrize(("reward", "worst"), [("points", -910), ("win", -1)])
-def test_an_illegal_move_ends_the_episode(reward: str, worst: float) -> None:
-    env = dealt(TWO_TO_ONE, "BB", deals=[3, 3], reward=reward, illegal_move="terminate")
-    play(env, f"2 pass pass pass {TWO_TO_ONE_PLAY}")
-    mover = to_move(env)
-    env.step(env.parse_move("9S"))
-    assert env.outcome() == {"over": True, "reason": "illegal", "scores": [1, 10, 1, 10]}
-    assert rewards(env) == [worst if seat == mover else 0 for seat in range(4)]
-    assert all(env.terminations.values()) and env.legal_moves() == []
-    for agent in env.possible_agents:
-        assert not env.observe(agent)["action_mask"].any()
-        assert env.view(agent)["legal"] == [] and env.view(agent)["to_move"] is None
-
-
 # Custom deals
 
 FAIR = random_pack(9)
@@ -1034,19 +870,9 @@ FAIR = random_pack(9)
         ({"packs": [FAIR], "size": 3}, "size: only for"),
     ],
 )
-def test_bad_custom_deals_leave_the_environment_as_it_was(deal: object, says: str) -> None:
-    env = dealt(TWO_TO_ONE, "BB", deals=[3, 3])
-    moves = f"2 pass pass pass {TWO_TO_ONE_PLAY}".split()
-    play(env, " ".join(moves[:6]))
-    twin = env.clone()
-    before = env.states.tobytes(), env.record(), list(env.agents)
+def test_bad_custom_deals_are_refused(deal: object, says: str) -> None:
     with pytest.raises(ValueError, match=says):
-        env.reset(seed=1, options={"deal": deal})
-    assert before == (env.states.tobytes(), env.record(), env.agents)
-    for each in (env, twin):
-        play(each, " ".join(moves[6:]))
-    for seat in range(4):  # later random deals included
-        assert seen(env, seat) == seen(twin, seat)
+        view.parse_deal(rules.new_state(GAME.validated({"deals": [3, 3]})), deal)
 
 
 @pytest.mark.parametrize("size", [0, 14, "3", None])
@@ -1056,22 +882,11 @@ def test_bad_sizes_of_a_single_deal(size: object) -> None:
         env.reset(options={"deal": {"packs": [FAIR], "size": size}})
 
 
-def test_unknown_reset_options() -> None:
-    env = back_alley_v0.env()
-    with pytest.raises(ValueError, match="unknown key 'deals'"):
-        env.reset(options={"deals": [FAIR]})
-
-
 def test_packs_of_a_custom_deal_are_used_up_then_deals_are_random() -> None:
     packs = [random_pack(seed) for seed in (11, 12, 13)]
-    sizes = [2, 1]
-    env = table(*packs, deals=sizes, seed=1)
-    twin = table(*packs, deals=sizes, seed=2)
+    env, twin = (table(*packs, deals=[2, 1], seed=seed) for seed in (1, 2))
     for each in (env, twin):
-        play(each, f"{PASSES} board pass pass pass")
-        rng = Random(0)
-        while seen(each)["deal_number"] == 0:
-            play_on(each, rng)
+        play_deal(play(each, f"{PASSES} board pass pass pass"))
         assert {seen(each, seat)["hand"][0] for seat in range(4)} <= {*packs[2][:4], packs[2][5]}
         play(each, PASSES)
     assert [seen(env, seat)["hand"] for seat in range(4)] != [seen(twin, seat)["hand"] for seat in range(4)]
@@ -1151,26 +966,18 @@ def test_trivial_follows(led: str, hand: str, turned: str, card: str) -> None:
     assert trivial(env) == card
 
 
-def test_trivial_sees_who_takes_the_trick_as_it_stands() -> None:
-    env = dealt({1: "9C 2D", 2: "5H 3D", 3: "3H 8H", 0: "KC TC"})
-    play(env, "1 pass pass pass 9C 5H")
-    assert trivial(env) == "8H"  # over the trump on the table
-    play(env, "8H")
-    assert trivial(env) == "TC"  # no card of the suit led wins any more
-    env = dealt({1: "9C 2D", 2: "5H 3D", 3: "3H 4H", 0: "KC TC"})
-    play(env, "1 pass pass pass 9C 5H")
-    assert trivial(env) == "3H"
-    env = dealt({1: "9C 2D", 2: "TC KC", 3: "3C QC", 0: "KD TD"})
-    play(env, "1 pass pass pass 9C KC")
-    assert trivial(env) == "3C"
-    env = dealt({1: "9C 2D", 2: "TC KC", 3: "3C QC", 0: "KD TD"})
-    play(env, "1 pass pass pass 9C TC")
-    assert trivial(env) == "QC"  # the partner's card is beaten as well
-
-
-def test_trivial_plays_the_forced_card() -> None:
-    env = dealt(BLOOPERS)
-    play(env, "board pass pass pass BB")
-    assert trivial(env) == "9H"
-    play(env, "9H QH AS LB")
-    assert trivial(env) == "3H"
+@pytest.mark.parametrize(
+    ("hands", "played", "card"),
+    [
+        ({1: "9C 2D", 2: "5H 3D", 3: "3H 8H", 0: "KC TC"}, "9C 5H", "8H"),  # over the trump on the table
+        ({1: "9C 2D", 2: "5H 3D", 3: "3H 8H", 0: "KC TC"}, "9C 5H 8H", "TC"),  # no card of the suit led wins any more
+        ({1: "9C 2D", 2: "5H 3D", 3: "3H 4H", 0: "KC TC"}, "9C 5H", "3H"),
+        ({1: "9C 2D", 2: "TC KC", 3: "3C QC", 0: "KD TD"}, "9C KC", "3C"),
+        ({1: "9C 2D", 2: "TC KC", 3: "3C QC", 0: "KD TD"}, "9C TC", "QC"),  # the partner's card is beaten as well
+        (BLOOPERS, "BB", "9H"),  # forced
+        (BLOOPERS, "BB 9H QH AS LB", "3H"),
+    ],
+)
+def test_trivial_sees_who_takes_the_trick_as_it_stands(hands: dict[int, str], played: str, card: str) -> None:
+    bid = "board" if hands is BLOOPERS else "1"
+    assert trivial(play(dealt(hands), f"{bid} pass pass pass {played}")) == card

@@ -13,10 +13,8 @@ import numpy as np
 import pytest
 from numba import njit
 from numpy.typing import NDArray
-from typer.testing import CliRunner
 
 from card_envs import big_ben_v0
-from card_envs.__main__ import app
 from card_envs.compare._solving import SolveTask, solve_deals, solving_figures, won_of_winnable
 from card_envs.compare._tables import new_tables
 from card_envs.compare.report import solving_sheet
@@ -27,7 +25,7 @@ from card_envs.games.big_ben.position import INFO, MAX_MOVES, NODE, key_of, list
 from card_envs.games.big_ben.rules import FLOOR, FULL_PILE, NUM_HOURS, PACK_SIZE
 from card_envs.scaffold.high_card import GAME as TINY_GAME
 from strength.fit_big_ben import fit, rough_weights
-from tests.conftest import option_sets, table_of
+from tests.conftest import option_sets, run, table_of
 from tests.games.big_ben.referee import CLOCKWISE, Referee
 
 OPTIONS = [options for options in option_sets(GAME) if "reward" not in options]
@@ -284,14 +282,14 @@ def test_packs_are_those_that_are_compared() -> None:
     assert rows == ["won", "lost", "unknown", "winnable at least", "winnable at most"]
 
 
-def run(*words: Any) -> tuple[int, str]:
-    done = CliRunner().invoke(app, ["solve", *(str(word) for word in words)])
-    return done.exit_code, " ".join((done.output + str(done.exception or "")).split())
+def solve(*words: Any) -> tuple[int, str]:
+    status, output = run("solve", *words)
+    return status, " ".join(output.split())
 
 
 def test_the_command(tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
-    code, shown = run("big_ben", "--packs", 2, "--positions", 20_000, "--memory", 32, "--seed", 9, "--json", file)
+    code, shown = solve("big_ben", "--packs", 2, "--positions", 20_000, "--memory", 32, "--seed", 9, "--json", file)
     assert code == 0 and "winnable at least" in shown
     figures = json.loads(file.read_text())
     assert figures["packs"] == 2 == len(figures["deals"]) and not figures["stopped"]
@@ -299,22 +297,9 @@ def test_the_command(tmp_path: Path) -> None:
 
 def test_compare_counts_wins_of_winnable_deals(tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
-    words = [
-        "compare",
-        "big_ben",
-        "trivial",
-        "greedy",
-        "--pairs",
-        "16",
-        "--seed",
-        "5",
-        "--solve",
-        "0.3",
-        "--json",
-        str(file),
-    ]
-    done = CliRunner().invoke(app, words)
-    assert done.exit_code == 0 and "won of winnable" in done.output, done.output
+    words = f"compare big_ben trivial greedy --pairs 16 --seed 5 --solve 0.3 --json {file}"
+    status, output = run(*words.split())
+    assert status == 0 and "won of winnable" in output, output
     figures = json.loads(file.read_text())
     winnable = figures["solved"]["won"]
     assert sum(figures["solved"].values()) == 16 and winnable > 0
@@ -331,7 +316,7 @@ def test_the_command_for_one_deal(tmp_path: Path) -> None:
     state = new_tables(GAME, {}, 1, np.arange(1))[0]
     file = tmp_path / "deal.json"
     file.write_text(json.dumps(view.deal_text([view.dealt_pack(state)])))
-    code, shown = run("big_ben", "--deal", file, "--positions", 400_000, "--seconds", 600)
+    code, shown = solve("big_ben", "--deal", file, "--positions", 400_000, "--seconds", 600)
     solution = solver.solve(state, 600, max_positions=400_000)
     assert code == 0 and shown.startswith(f"{solution.verdict}: {solution.positions:,} positions")
     assert shown.endswith(" ".join(view.MOVES[move] for move in solution.moves))
@@ -341,13 +326,13 @@ def test_the_command_refuses_wrong_input(tmp_path: Path) -> None:
     file = tmp_path / "deal.json"
     for text, problem in (("{", "not JSON"), ('{"pack": ["AC"]}', "deal.pack"), ("[]", "expected")):
         file.write_text(text)
-        code, shown = run("big_ben", "--deal", file)
+        code, shown = solve("big_ben", "--deal", file)
         assert code != 0 and problem in shown
     for words, problem in (
         ((TINY_GAME.name,), "no solver"), (("big_ben", "--option", "fill_order=up"), "fill_order"),
         (("big_ben", "--seconds", "0"), "seconds"), (("big_ben", "--memory", "1"), "memory_mb"),
     ):  # fmt: skip
-        code, shown = run(*words)
+        code, shown = solve(*words)
         assert code != 0 and problem in shown
 
 

@@ -16,10 +16,10 @@ import pytest
 from gymnasium.utils.seeding import np_random
 
 from card_envs.engine.table import Table
-from card_envs.envs.aec import CardEnv
 from card_envs.envs.single_agent import SingleSeatEnv
 from card_envs.games.russian_bank import GAME, rules, view
-from card_envs.testing.moves import play
+from card_envs.testing import moves
+from tests.conftest import new_env
 
 CARDS = [rank + suit for rank in "KQJT98765432A" for suit in "CDHS"]
 Both = tuple[str, str]
@@ -132,22 +132,24 @@ def legal(table: Table) -> set[str]:
     return {view.move_text(table.state, int(action)) for action in np.flatnonzero(table.legal())}
 
 
+def play(table: Table, script: str) -> Table:
+    """Play moves; between them `=R-H1,turn` says which are legal then, and `=` alone that there is none."""
+    for word in script.split():
+        if word[0] == "=":
+            assert legal(table) == set(filter(None, word[1:].split(","))), f"{word}, but legal are {legal(table)}"
+        else:
+            moves.play(table, word)
+    return table
+
+
 def seen(table: Table, seat: int | None = None) -> dict[str, Any]:
     return view.view(table.state, table.seat if seat is None else seat)
 
 
-def reserve(table: Table, player: int) -> list[str]:
-    cards: list[str] = seen(table)["players"][player]["reserve"]["cards"]
-    return cards
-
-
-def waste(table: Table, player: int) -> list[str]:
-    cards: list[str] = seen(table)["players"][player]["waste"]
-    return cards
-
-
-def hand(table: Table, player: int) -> list[str]:
-    cards: list[str] = seen(table)["players"][player]["hand"]["cards"]
+def pile(table: Table, player: int, name: str) -> list[str]:
+    """The cards of a player's reserve, hand or waste, as they are seen."""
+    found: Any = seen(table)["players"][player][name]
+    cards: list[str] = found if name == "waste" else found["cards"]
     return cards
 
 
@@ -263,9 +265,12 @@ def test_rb_4_a_coin_decides_a_full_tie_and_random_starts() -> None:
 
 
 def test_rb_5_the_last_reserve_card_wins() -> None:
-    table = position({1: "9H"}, reserves=("8C", ""))
-    play(table, "R-H1")
-    assert table.over and outcome(table)[0] == "win"
+    """Also as a load."""
+    for table, move in (
+        (position({1: "9H"}, reserves=("8C", "")), "R-H1"),
+        (position({1: "KS"}, reserves=("8C", "7C")), "R-OR"),
+    ):
+        assert play(table, move).over and outcome(table)[0] == "win"
 
 
 @pytest.mark.parametrize("last", ["D-F", "D-H1", "D-H2", "D-OW"])
@@ -276,22 +281,11 @@ def test_rb_5_the_last_hand_card_wins(last: str) -> None:
     assert table.over and outcome(table)[0] == "win"
 
 
-def test_rb_5_a_load_wins() -> None:
-    table = position(reserves=("8C", "7C"), houses={1: "KS"})
-    play(table, "R-OR")
-    assert table.over and outcome(table)[0] == "win"
-
-
 @pytest.mark.parametrize("left", ["turned", "hand", "waste"])
 def test_rb_5_a_card_left_anywhere_is_no_win(left: str) -> None:
     hands = ("3D", "") if left != "waste" else NOTHING
-    table = position(
-        {1: "9H"},
-        reserves=("8C", ""),
-        hands=hands,
-        wastes=("3D" if left == "waste" else "", ""),
-        turned=left == "turned",
-    )
+    wastes = ("3D" if left == "waste" else "", "")
+    table = position({1: "9H"}, reserves=("8C", ""), hands=hands, wastes=wastes, turned=left == "turned")
     play(table, "R-H1")
     assert not table.over and not table.needs_deal
 
@@ -310,28 +304,18 @@ def test_rb_6_available_cards() -> None:
     """Tops of reserve and houses, and the turned card; no buried card, no waste, no unturned hand card."""
     houses = {1: "9S 8H", 2: "6D", 3: "QC", 4: "QC", 5: "QS", 6: "QS", 7: "KC", 8: "KC"}
     table = position(houses, reserves=("JD", ""), hands=("7C 2C", ""), wastes=("7S", ""))
-    assert legal(table) == {"R-H3", "R-H4", "R-H5", "R-H6", "turn"}
-    play(table, "turn")
-    assert legal(table) == {"R-H3", "R-H4", "R-H5", "R-H6", "D-H1", "discard"}
-    play(table, "D-H1")
-    assert legal(table) == {"R-H3", "R-H4", "R-H5", "R-H6", "H2-H1", "turn"}
-
-
-def test_rb_6_the_own_waste_is_not_available() -> None:
+    always = "=R-H3,R-H4,R-H5,R-H6,"
+    play(table, f"{always}turn turn {always}D-H1,discard D-H1 {always}H2-H1,turn")
     table = position({1: "8H"}, hands=("KC", ""), wastes=("7C", "6C"))
     assert not any(move.startswith(("D", "W", "R")) for move in legal(table))
 
 
 def test_rb_7_foundations_go_up_in_suit_and_keep_their_cards() -> None:
     table = position({1: "3C", 2: "4C", 3: "2D", 4: "AC"}, hands=("KC", ""), foundations={"C": (2, 0)})
-    assert legal(table) == {"H1-F", "H4-F"}
-    play(table, "H1-F")
-    assert legal(table) == {"H2-F", "H4-F"}
-    play(table, "H4-F H2-F")
+    play(table, "=H1-F,H4-F H1-F =H2-F,H4-F H4-F H2-F")
     assert seen(table)["foundations"]["C"] == [4, 1]
     assert not any("F" in move for move in legal(table))  # 2D needs its ace; nothing comes back
-    table = position({1: "KC"}, hands=("5D", ""), foundations={"C": (12, 12)})
-    play(table, "H1-F")
+    table = play(position({1: "KC"}, hands=("5D", ""), foundations={"C": (12, 12)}), "H1-F")
     assert seen(table)["foundations"]["C"] == [13, 12]
 
 
@@ -349,17 +333,13 @@ def test_rb_8_any_card_goes_to_the_first_empty_house() -> None:
 
 
 def test_rb_8_only_the_reserve_fills_empty_houses() -> None:
+    """Without a reserve any card does; the other player's reserve does not matter."""
     only = {"fill_houses": "reserve"}
     houses = {1: "9H", 4: "3D 2C", 8: "6H"}
     table = position(houses, reserves=("JC QC", ""), hands=("5D 4D", ""), turned=True, options=only)
-    assert legal(table) == {"R-H2", "discard"}
-    play(table, "R-H2")
-    assert legal(table) == {"R-H3", "discard"}
-    play(table, "R-H3")
-    assert legal(table) == {"D-H5", "H4-H5", "discard"}  # without a reserve any card fills them
-    # The other player's reserve does not matter.
+    play(table, "=R-H2,discard R-H2 =R-H3,discard R-H3 =D-H5,H4-H5,discard")
     table = position(houses, seat=1, reserves=("JC", ""), hands=("", "5D 4D"), turned=True, options=only)
-    assert legal(table) == {"D-H2", "H4-H2", "discard"}
+    play(table, "=D-H2,H4-H2,discard")
 
 
 def test_rb_9_loads_on_both_piles() -> None:
@@ -369,34 +349,19 @@ def test_rb_9_loads_on_both_piles() -> None:
     loads = {move for move in legal(table) if "O" in move}
     assert loads == {"H1-OR", "H2-OR", "D-OW", "H3-OW"}
     play(table, "H1-OR")
-    assert reserve(table, 1) == ["8C", "7C"]
+    assert pile(table, 1, "reserve") == ["8C", "7C"]
     assert {move for move in legal(table) if "O" in move} == {"D-OW", "H3-OW"}
     play(table, "D-OW")
-    assert waste(table, 1) == ["4D", "3D"]
+    assert pile(table, 1, "waste") == ["4D", "3D"]
 
 
-@pytest.mark.parametrize(
-    ("card", "top", "fits"),
-    [
-        ("QC", "KC", True),
-        ("2C", "3C", True),
-        ("3C", "2C", True),
-        ("4C", "2C", False),
-        ("KC", "AC", False),
-        ("QS", "KC", False),
-        ("QH", "KS", False),
-        ("KS", "KS", False),
-    ],
-)
-def test_rb_9_the_same_suit_and_no_wrap(card: str, top: str, fits: bool) -> None:
-    """An ace on a king is no case: it has to go to its foundation."""
-    table = position({1: "JS"}, reserves=(card, top), hands=("6D", ""), foundations={"C": (int(top == "AC"), 0)})
-    assert ("R-OR" in legal(table)) == fits
-
-
-def test_rb_9_nothing_is_loaded_on_empty_piles() -> None:
-    table = position({1: "7C"}, hands=("8C", ""), turned=True)
-    assert not any("O" in move for move in legal(table))
+@pytest.mark.parametrize(("pairs", "fits"), [("QC-KC 2C-3C 3C-2C", True), ("4C-2C KC-AC QS-KC QH-KS KS-KS", False)])
+def test_rb_9_the_same_suit_and_no_wrap(pairs: str, fits: bool) -> None:
+    """An ace on a king is no case: it has to go to its foundation. Nothing is loaded on empty piles."""
+    for card, top in (pair.split("-") for pair in pairs.split()):
+        table = position({1: "JS"}, reserves=(card, top), hands=("6D", ""), foundations={"C": (int(top == "AC"), 0)})
+        assert ("R-OR" in legal(table)) == fits, (card, top)
+    assert not any("O" in move for move in legal(position({1: "7C"}, hands=("8C", ""), turned=True)))
 
 
 def test_rb_9_loads_belong_to_the_opponent_and_are_unlimited() -> None:
@@ -404,50 +369,40 @@ def test_rb_9_loads_belong_to_the_opponent_and_are_unlimited() -> None:
     houses = {1: "7C", 2: "9C", 3: "TC", 4: "4D", 5: "6D", 6: "7D", 7: "8D"}
     table = position(houses, reserves=("", "8C"), hands=("KS QS JS", "3H"), wastes=("", "5D"), rest="hand 0")
     play(table, "H2-OR H3-OR")
-    assert reserve(table, 1) == ["8C", "9C", "TC"]
+    assert pile(table, 1, "reserve") == ["8C", "9C", "TC"]
     play(table, "H5-OW H6-OW H7-OW turn discard")
-    assert waste(table, 1) == ["5D", "6D", "7D", "8D"]
+    assert pile(table, 1, "waste") == ["5D", "6D", "7D", "8D"]
     assert "R-H2" in legal(table)  # the loaded ten is now the top of player 1's reserve
     play(table, "R-H2 R-H3 R-H5 turn discard turn discard")
     play(table, "turn")
-    assert hand(table, 1) == ["5D", "6D", "7D", "8D", "3H"]
+    assert pile(table, 1, "hand") == ["5D", "6D", "7D", "8D", "3H"]
 
 
 def test_rb_10_the_reserve_before_all_others() -> None:
+    """Then the player's choice; and all before houses, loads and the discard."""
     table = position({1: "AD", 2: "9H", 3: "8C"}, reserves=("AC", ""), hands=("AH 4C", ""), turned=True)
-    assert legal(table) == {"R-F"}
-    play(table, "R-F")
-    assert legal(table) == {"D-F", "H1-F"}  # the player's choice
-    play(table, "H1-F")
-    assert legal(table) == {"D-F"}
-    play(table, "D-F")
+    play(table, "=R-F R-F =D-F,H1-F H1-F =D-F D-F")
     assert "H3-H2" in legal(table)
-
-
-def test_rb_10_compulsory_before_houses_loads_and_discard() -> None:
-    table = position(
-        {1: "2C", 2: "3D"}, reserves=("9S", "8S"), hands=("KD", ""), turned=True, foundations={"C": (1, 0)}
-    )
-    assert legal(table) == {"H1-F"}
-    table = position({2: "3D"}, reserves=("9S", "8S"), hands=("2C", ""), turned=True, foundations={"C": (1, 0)})
-    assert legal(table) == {"D-F"}
+    for house, hand, move in (("2C", "KD", "H1-F"), ("", "2C", "D-F")):
+        table = position(
+            {1: house, 2: "3D"}, reserves=("9S", "8S"), hands=(hand, ""), turned=True, foundations={"C": (1, 0)}
+        )
+        assert legal(table) == {move}
 
 
 def test_rb_11_turning_is_a_move_of_its_own() -> None:
-    table = position(FULL, reserves=("5C", ""), hands=("2D 3D", ""))
-    assert legal(table) == {"turn"}
-    play(table, "turn")
+    """One card at a time, and not while a foundation waits."""
+    table = play(position(FULL, reserves=("5C", ""), hands=("2D 3D", "")), "=turn turn =discard")
     assert seen(table)["turned"] == "2D"
-    assert legal(table) == {"discard"}  # one card at a time
+    for card in ("AC", "2C"):
+        play(position({1: card}, hands=("3D", ""), foundations={"C": (1, 0)}), "=H1-F")
 
 
 def test_rb_11_empty_houses_must_be_filled_first() -> None:
     seven = {**FULL, 8: ""}
     table = position(seven, reserves=("5C", ""), face_down=("2H", ""), hands=("2D 3D", ""))
-    assert legal(table) == {"R-H8"}
-    play(table, "R-H8")
-    assert "turn" in legal(table)
-    assert legal(position(seven, hands=("2D 3D", ""))) == {"turn"}  # without a reserve there is no gate
+    assert "turn" in legal(play(table, "=R-H8 R-H8"))
+    play(position(seven, hands=("2D 3D", "")), "=turn")  # without a reserve there is no gate
 
 
 @pytest.mark.parametrize("hands", [("2D 3D", ""), ("", "2D")])
@@ -458,19 +413,12 @@ def test_rb_11_the_reserve_can_always_fill_a_house(hands: Both) -> None:
     assert legal(changed(table, house_moves=16)) == legal(table) == {"R-H8"}
 
 
-@pytest.mark.parametrize("card", ["AC", "2C"])
-def test_rb_11_no_turning_while_a_foundation_waits(card: str) -> None:
-    table = position({1: card}, hands=("3D", ""), foundations={"C": (1, 0)})
-    assert ("turn" in legal(table)) is False
-    assert legal(table) == {"H1-F"}
-
-
 def test_rb_12_other_cards_play_while_one_is_turned_and_then_another_turns() -> None:
     houses = {1: "9H", 2: "8C", 3: "TS", 4: "QH", 5: "4C", 6: "6C", 7: "2C", 8: "KC"}
     table = position(houses, reserves=("JC", ""), face_down=("KD", ""), hands=("9D 3C 3D", ""), turned=True)
     play(table, "H2-H1 R-H4")
     assert "turn" not in legal(table)
-    assert reserve(table, 0) == ["KD"]
+    assert pile(table, 0, "reserve") == ["KD"]
     play(table, "R-H2 D-H3 turn")
     assert seen(table)["turned"] == "3C"
 
@@ -479,8 +427,8 @@ def test_rb_13_discarding_ends_the_turn() -> None:
     table = position({1: "9H"}, reserves=("3C", ""), hands=("9D 5C", ""), wastes=("KC", ""), turned=True)
     assert "discard" in legal(table)  # though H2 is empty: that gate is for turning
     play(table, "discard")
-    assert waste(table, 0) == ["KC", "9D"]
-    assert hand(table, 0) == ["5C"]
+    assert pile(table, 0, "waste") == ["KC", "9D"]
+    assert pile(table, 0, "hand") == ["5C"]
     assert table.seat == 1
 
 
@@ -489,46 +437,37 @@ def test_rb_13_not_unturned_and_not_before_a_foundation() -> None:
     assert "discard" not in legal(table)
     with pytest.raises(ValueError, match="turn"):
         view.parse_move(table.state, "discard")
-    table = position({1: "AH"}, hands=("9D 5C", ""), turned=True)
-    assert legal(table) == {"H1-F"}
+    play(position({1: "AH"}, hands=("9D 5C", ""), turned=True), "=H1-F")
 
 
 def test_rb_14_the_waste_is_turned_over_in_the_same_move() -> None:
-    table = position({1: "9H"}, hands=("9D", ""), wastes=("4C 7D JH", ""))
-    play(table, "turn")
+    """No earlier than it is needed; the opponent can load it until then."""
+    table = play(position({1: "9H"}, hands=("9D", ""), wastes=("4C 7D JH", "")), "turn")
     assert seen(table)["turned"] == "9D"
-    play(table, "discard turn discard")
-    assert waste(table, 0) == ["4C", "7D", "JH", "9D"]  # no earlier than it is needed
-    play(table, "turn")
-    assert seen(table)["turned"] == "4C"
-    assert hand(table, 0) == ["4C", "7D", "JH", "9D"]
-    assert waste(table, 0) == []
-
-
-def test_rb_14_the_opponent_can_load_it_until_then() -> None:
+    assert pile(play(table, "discard turn discard"), 0, "waste") == ["4C", "7D", "JH", "9D"]
+    assert seen(play(table, "turn"))["turned"] == "4C"
+    assert pile(table, 0, "hand") == ["4C", "7D", "JH", "9D"] and pile(table, 0, "waste") == []
     table = position({1: "8D", 2: "7D"}, hands=("9D", "KC"), wastes=("4C", ""), rest="waste 1")
     play(table, "turn discard H1-OW H2-OW turn discard turn discard")
-    assert hand(table, 0)[:3] == ["9D", "8D", "7D"]
+    assert pile(table, 0, "hand")[:3] == ["9D", "8D", "7D"]
 
 
 def test_rb_15_end_with_hand_and_waste_empty() -> None:
-    table = position(FULL, reserves=("5C", ""))
-    assert legal(table) == {"end"}
-    play(table, "end")
+    table = play(position(FULL, reserves=("5C", "")), "=end end")
     assert table.seat == 1 and seen(table)["players"][0]["stale"] == 1
-    assert legal(position({**FULL, 8: ""}, reserves=("5C", ""))) == {"R-H8"}
-    assert legal(position({**FULL, 8: "AH"}, reserves=("5C", ""))) == {"H8-F"}
+    play(position({**FULL, 8: ""}, reserves=("5C", "")), "=R-H8")
+    play(position({**FULL, 8: "AH"}, reserves=("5C", "")), "=H8-F")
 
 
 def test_rb_16_the_next_reserve_card_is_turned_face_up_at_once() -> None:
     table = position({1: "9H"}, reserves=("8C", ""), face_down=("7D", ""), hands=("KC", ""))
     assert seen(table)["players"][0]["unseen"] == ["7D"]
     play(table, "R-H1")
-    assert reserve(table, 0) == ["7D"]
+    assert pile(table, 0, "reserve") == ["7D"]
     assert seen(table)["players"][0]["unseen"] == []
     assert "R-H1" in legal(table)
     play(table, "R-H1 turn discard turn")
-    assert reserve(table, 0) == []
+    assert pile(table, 0, "reserve") == []
     assert not any(move.endswith("-OR") for move in legal(table))  # an emptied reserve stays empty
 
 
@@ -556,9 +495,8 @@ def test_rb_17_stacks_up_to_two_to_the_number_of_empty_houses(empty: int, size: 
 
 def test_rb_17_no_card_of_a_stack_may_fit_a_foundation() -> None:
     houses = {1: "9S 8H 7S", 2: "9C", 3: "KD", 4: "KD", 5: "KH", 6: "KH"}
-    assert "H1-H2" in legal(position(houses, hands=("JD", "")))
-    assert "H1-H2" not in legal(position(houses, hands=("JD", ""), foundations={"H": (7, 0)}))
-    assert "H1-H2" in legal(position(houses, hands=("JD", ""), foundations={"S": (8, 0)}))  # 9S stays where it is
+    for foundations, fits in (({}, True), ({"H": (7, 0)}, False), ({"S": (8, 0)}, True)):  # 9S stays where it is
+        assert ("H1-H2" in legal(position(houses, hands=("JD", ""), foundations=foundations))) == fits
 
 
 def test_rb_17_only_single_cards_go_to_an_empty_house() -> None:
@@ -574,25 +512,17 @@ def test_rb_17_stacks_use_no_house_that_they_may_not_fill(reserves: Both) -> Non
     assert house_moves(table) == ({"H1-H2", "H2-H3"} if reserves[0] else {"H1-H2", "H1-H3", "H1-H5", "H2-H3"})
 
 
-def to_and_fro(table: Table, times: int) -> None:
+def to_and_fro(table: Table, times: int) -> Table:
     """Move the 6H between the sevens in H1 and H2."""
-    for k in range(times):
-        play(table, "H1-H2" if k % 2 == 0 else "H2-H1")
+    return play(table, " ".join(("H1-H2", "H2-H1")[k % 2] for k in range(times)))
 
 
 def test_rb_18_sixteen_house_moves_in_a_row() -> None:
     houses = {1: "7S 6H", 2: "7C", 3: "3D", 4: "4C"}
-    table = position(houses, hands=("9D KS", ""))
-    to_and_fro(table, 16)
-    assert house_moves(table) == set()
-    assert legal(table) == {"turn"}
-    play(table, "turn")
+    table = play(to_and_fro(position(houses, hands=("9D KS", "")), 16), "=turn turn")
     assert "H1-H2" in legal(table)
-    to_and_fro(table, 15)
-    play(table, "H3-H4")
-    assert house_moves(table) == set()
-    play(table, "discard")
-    assert house_moves(table) != set()
+    assert house_moves(play(to_and_fro(table, 15), "H3-H4")) == set()
+    assert house_moves(play(table, "discard")) != set()
 
 
 def test_rb_18_a_stack_counts_as_one_and_other_moves_start_anew() -> None:
@@ -685,17 +615,12 @@ def test_rb_19_both_counts_are_needed(stale: int) -> None:
 
 
 def test_rb_20_200_turns_without_progress() -> None:
+    """The stalemate of RB-19 goes first."""
     table = changed(idle_turns(dealt(quiet_packs()), 3), idle_turns=198)
-    idle_turns(table, 1)
-    assert seen(table)["idle_turns"] == 199 and not table.over
-    idle_turns(table, 1)
-    assert table.over and outcome(table) == ("no_progress", [0, 0])
-
-
-def test_rb_20_the_stalemate_of_rb_19_goes_first() -> None:
+    assert seen(idle_turns(table, 1))["idle_turns"] == 199 and not table.over
+    assert idle_turns(table, 1).over and outcome(table) == ("no_progress", [0, 0])
     table = changed(idle_turns(dealt(quiet_packs()), 69), idle_turns=199)
-    idle_turns(table, 1)
-    assert outcome(table)[0] == "stalemate"
+    assert outcome(idle_turns(table, 1))[0] == "stalemate"
 
 
 @pytest.mark.parametrize(
@@ -724,11 +649,7 @@ def test_rb_20_a_loaded_card_played_is_no_new_minimum() -> None:
 
 
 def test_rb_21_a_win_scores_the_loser_s_penalty_points_and_30() -> None:
-    foundations = {"C": (13, 6), "D": (13, 13), "H": (13, 13), "S": (13, 13)}
-    table = position(
-        {1: "8C"}, reserves=("7C", "9C"), hands=("", "TC JC"), wastes=("", "KC QC"), foundations=foundations
-    )
-    play(table, "R-F")
+    table = play(one_from_winning([0, 0]), "R-F")
     assert outcome(table) == ("win", [2 + 2 + 2 + 30, 0])
     assert table.rewards == [36, -36]
 
@@ -900,7 +821,7 @@ def test_rb_23_the_first_pass_is_hidden_and_the_second_known_in_order() -> None:
     table = idle_turns(dealt(quiet_packs()), 68)
     assert seen(table)["players"][0]["hand"] == {"size": 1, "cards": None}
     assert planes(table, 0, "next") == [{}, {}]
-    first = waste(table, 0)
+    first = pile(table, 0, "waste")
     card = seen(play(table, "turn"))["turned"]
     play(table, "discard")
     assert planes(table, 0, "next") == planes(table, 1, "next")[::-1] == [{first[0]: 1}, {}]
@@ -950,9 +871,9 @@ def test_rb_23_hidden_cards_move_and_known_ones_stay() -> None:
 def test_games_that_end_before_the_learners_first_turn_are_skipped() -> None:
     """One of 16,000 against greedy; a deal that was given is dealt even so."""
     seed = 83068
-    env, raw = SingleSeatEnv(GAME.name, opponents="greedy"), CardEnv(GAME)
+    env = SingleSeatEnv(GAME.name, opponents="greedy")
     env.reset(seed=seed)
     assert env.action_masks().any()
-    raw.reset(int(np_random(seed)[0].integers(1 << 63, dtype=np.uint64)))
+    raw = new_env(GAME, int(np_random(seed)[0].integers(1 << 63, dtype=np.uint64)))
     env.reset(seed=0, options={"deal": raw.record().deal})
     assert not env.action_masks().any() and env._env.outcome()["reason"] == "win"

@@ -38,8 +38,9 @@ from card_envs.opponents.search import SearchPolicy
 from card_envs.opponents.search import _workers as workers
 from card_envs.opponents.search._budget import FIRST_BATCH, LONGER
 from card_envs.opponents.search._decide import SearchResults
-from card_envs.opponents.search._parts import Moves, asks_python
+from card_envs.opponents.search._parts import asks_python
 from card_envs.opponents.search._rollout import PolicyRollouts
+from card_envs.opponents.search._settings import Moves
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.conftest import games_under_test, positions, redealt, some, untrained, usual_positions
 

@@ -1,4 +1,4 @@
-"""Ways to make High Card wrong; `pytest tests/test_mutants.py -m slow` shows that the shared tests notice."""
+"""Ways to make High Card wrong, which the shared tests notice: `pytest tests/testing/test_mutants.py -m slow`."""
 
 from __future__ import annotations
 
