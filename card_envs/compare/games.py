@@ -171,10 +171,11 @@ class Games:
         return actions
 
 
-def load_player(player: str | PolicyLike, game: Game, sampled: bool) -> Policy:
-    """Return what `load_policy` does, which took the place of this function."""
-    warnings.warn("load_player is card_envs.opponents.load_policy now", DeprecationWarning, stacklevel=2)
-    return load_policy(player, "players", game, sampled)
+def __getattr__(name: str) -> Any:
+    if name != "load_player":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn("load_player: use card_envs.load_opponent(…).policy, or as_policy", DeprecationWarning, stacklevel=2)
+    return lambda player, game, sampled: load_policy(player, "players", game, sampled)
 
 
 def portions(total: int, size: int) -> list[range]:
