@@ -145,9 +145,9 @@ def files_run(work: Callable[[], object]) -> list[str]:
 def champion_move(game: str) -> Callable[[], object]:
     """Return a function that loads a game's `champion` and lets it make a move."""
     from card_envs import get_game, load_opponent
-    from card_envs.envs.aec import CardEnv
+    from card_envs.envs.aec import env_with
 
-    env = CardEnv(get_game(game))
+    env = env_with(get_game(game), {})
     env.reset(seed=1)
     return lambda: load_opponent(f"{game}/champion").move(env, np.random.default_rng(0))
 

@@ -7,7 +7,6 @@ seats, `P` players, `K` line-ups, `A` actions.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -169,13 +168,6 @@ class Games:
         """Return the actions of a game."""
         actions: list[int] = self.action[self.starts[game] : self.starts[game + 1]].tolist()
         return actions
-
-
-def __getattr__(name: str) -> Any:
-    if name != "load_player":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    warnings.warn("load_player: use card_envs.load_opponent(…).policy, or as_policy", DeprecationWarning, stacklevel=2)
-    return lambda player, game, sampled: load_policy(player, "players", game, sampled)
 
 
 def portions(total: int, size: int) -> list[range]:

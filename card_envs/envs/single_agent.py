@@ -11,7 +11,6 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from card_envs.engine._exclusive import Holder, exclusive
 from card_envs.engine.buffers import check_int
 from card_envs.envs._observations import OBS_KEY, ObsDtype, Observation, Observe
 from card_envs.envs._others import Others, PoolSeat
@@ -119,7 +118,6 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
             self.game, options, illegal_move=illegal_move, observe=observe, obs_key=obs_key, obs_dtype=obs_dtype
         )
         self.observation_space = self._env.observation_spaces[self._env.possible_agents[0]]
-        self._holder = Holder()
         self._unseeded = False
         self._begun = False
 
@@ -127,7 +125,6 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
     def seat(self) -> int:
         return self._others.seat
 
-    @exclusive
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observation, Info]:
         """Deal; options as for the PettingZoo environment, such as `{"deal": …}`."""
         if seed is not None:
@@ -147,7 +144,6 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
             self.render()
         return self._look()
 
-    @exclusive
     def step(self, action: int | np.integer[Any]) -> tuple[Observation, float, bool, bool, Info]:
         """Play an action, then the other seats until it is this seat's turn or the episode is over.
 

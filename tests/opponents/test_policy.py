@@ -198,15 +198,13 @@ def test_answers_are_checked_wherever_they_are_from() -> None:
             Opponent("mine", TINY, own).act(decisions, rng)  # type: ignore[arg-type]
 
 
-def test_names_of_before_lead_to_those_of_now() -> None:
+def test_evaluate_of_an_opponent_is_rank_moves() -> None:
+    """With a warning."""
     env = env_with(TINY, {})
     env.reset(seed=1)
     view, opponent = env.view(env.agent_selection), load_opponent("greedy", TINY)
     with pytest.warns(DeprecationWarning, match="rank_moves"):
         assert opponent.evaluate(view) == opponent.rank_moves(view)
-    with pytest.warns(DeprecationWarning, match="load_player"):
-        from card_envs.compare.games import load_player
-    assert load_player("greedy", TINY, True).name == "greedy"
 
 
 @pytest.mark.parametrize("given", [Acts, "greedy", None, 3, object()])
@@ -485,7 +483,8 @@ def test_policies_are_never_handed_the_true_state(game: Game) -> None:
     states = positions(game)[:256]
     decisions = decisions_at(game, states)
     public = {name for name in dir(decisions) if not name.startswith("_")}
-    assert public == {"game", "obs", "mask", "seat", "at", "copy", "check", "failure", "worlds", "bot_moves"}
+    checks = {"check", "check_probabilities", "blaming"}
+    assert public == {"game", "obs", "mask", "seat", "at", "copy", "worlds", "bot_moves"} | checks
     assert len(decisions) == 256
     worlds = decisions.worlds(np.random.default_rng(0), 3)
     assert worlds.shape == (256, 3) and worlds.dtype == game.rules.STATE

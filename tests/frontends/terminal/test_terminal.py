@@ -255,7 +255,7 @@ def test_a_hint_that_takes_long_shows_it_and_is_stopped(monkeypatch: pytest.Monk
         assert terminal.shown.wait(30)
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(_waiting, "error_console", lambda: Console(file=terminal, force_terminal=True, width=80))
+    monkeypatch.setattr(_waiting, "error_console", lambda: Console(file=terminal, force_terminal=True, width=200))
     stopper = threading.Thread(target=interrupt, daemon=True)
 
     def answer(shown: str) -> str:
