@@ -16,6 +16,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Set
@@ -35,7 +36,7 @@ from typer.testing import CliRunner
 
 from card_envs.__main__ import app
 from card_envs.compiling import specialize
-from card_envs.compiling._cache import CheckedCache, private_folder
+from card_envs.compiling._cache import CheckedCache
 from card_envs.engine import kernels
 from card_envs.engine.batch import BatchEnv
 from card_envs.engine.legality import IllegalMove
@@ -125,8 +126,8 @@ def alone_with(name: str) -> Iterator[None]:
     """Be the only process in here with this name; the system ends it for one that dies."""
     import fcntl  # which Windows lacks
 
-    folder = private_folder() / "compiling"
-    folder.mkdir(exist_ok=True)
+    folder = Path(tempfile.gettempdir()) / f"card_envs-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
     with (folder / hashlib.sha256(name.encode()).hexdigest()[:16]).open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -309,7 +309,7 @@ def load_config(path: Path, overrides: list[str] | None = None) -> Config:
     try:
         if path.is_dir() or not path.exists():
             path = recipe(path)
-        data = read_utf8(path, MAX_BYTES, pipes=True)
+        data = read_utf8(path, MAX_BYTES)
     except OSError as error:
         raise ValueError(f"{path}: cannot be read: {error.strerror}") from None
     try:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,20 +33,6 @@ MODES = {True: "moves drawn", False: "likeliest moves"}  # how networks choose, 
 WON = "won"  # reason of the end of a won solitaire
 
 
-class RecordedGame(NamedTuple):
-    """A game, move for move.
-
-    Attributes:
-        number: of its deal.
-        policies: numbers of those that played, by side.
-        actions: that were played.
-    """
-
-    number: int
-    policies: tuple[int, ...]
-    actions: list[int]
-
-
 @dataclass(frozen=True)
 class Part:
     """Results of the policies on some deals.
@@ -60,7 +46,7 @@ class Part:
         seconds: [P] processor time.
         decisions: [P] in that time.
         tallies: [P, R, SUMS] sums for the game's rates.
-        recorded: the games of the first deals, if they are kept.
+        recorded: games of the first deals, if they are kept: the deal's number, the policies by side, the actions.
     """
 
     first: int
@@ -69,7 +55,7 @@ class Part:
     seconds: NDArray[np.float64]
     decisions: NDArray[np.int64]
     tallies: NDArray[np.float64]
-    recorded: tuple[RecordedGame, ...] = ()
+    recorded: tuple[tuple[int, tuple[int, ...], list[int]], ...] = ()
 
     @property
     def num_deals(self) -> int:
@@ -203,7 +189,7 @@ class Contest(Plan):
                 stats[i] = stats[i] + games.stats[:, which]
             for table in range(num_recorded * len(lineup)):
                 by_side = lineup[::-1] if table % len(lineup) else lineup
-                recorded.append(RecordedGame(int(games.number[table]), by_side, games.actions_of(table)))
+                recorded.append((int(games.number[table]), by_side, games.actions_of(table)))
         margins, wins = (np.array([row[k] for row in rows]) for k in range(2))
         tallies = np.array([sums_of(self.game, of_policy) for of_policy in stats])
         return Part(int(numbers[0]), margins, wins, seconds, decisions, tallies, tuple(recorded))

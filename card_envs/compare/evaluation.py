@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,6 +14,7 @@ from card_envs.compare.pairs import PairResult, play_pairs
 from card_envs.engine.buffers import check_int
 from card_envs.game import Game
 from card_envs.opponents.names import load_policy
+from card_envs.opponents.networks.torch_policy import TorchPolicy, evaluating
 
 if TYPE_CHECKING:
     from stable_baselines3.common.callbacks import BaseCallback
@@ -72,7 +74,7 @@ class Evaluation:
         # Each time, for what it is made of may be replaced.
         game, seed, options, sampled = self.plan.game, self.plan.seed, dict(self.plan.options), self.plan.sampled
         policy = load_policy(self.learner, "learner", game, sampled)
-        with policy.evaluating():
+        with evaluating(policy.module) if isinstance(policy, TorchPolicy) else nullcontext():
             results = {
                 name: play_pairs(game, policy, name, self.pairs, seed, options=options, sampled=sampled)
                 for name in self.plan.names

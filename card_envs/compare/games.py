@@ -7,7 +7,6 @@ seats, `P` players, `K` line-ups, `A` actions.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -169,12 +168,6 @@ class Games:
         """Return the actions of a game."""
         actions: list[int] = self.action[self.starts[game] : self.starts[game + 1]].tolist()
         return actions
-
-
-def load_player(player: str | PolicyLike, game: Game, sampled: bool) -> Policy:
-    """Return what `load_policy` does, which took the place of this function."""
-    warnings.warn("load_player is card_envs.opponents.names.load_policy now", DeprecationWarning, stacklevel=2)
-    return load_policy(player, "players", game, sampled)
 
 
 def portions(total: int, size: int) -> list[range]:

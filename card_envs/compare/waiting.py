@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from card_envs.compiling._cache import QUIET
+from card_envs.system import QUIET
 from card_envs.system.console import error_console
 
 SAVE_SECONDS = 30.0  # between writes of partial results

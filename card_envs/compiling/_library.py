@@ -101,17 +101,13 @@ def read_facts(target: Path) -> dict[str, Any]:
         Damaged, ValueError: it is not what a build writes; names the file.
     """
     file = target / TARGET
-    content = read_file(file, MAX_BYTES)
     try:
-        facts = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise Damaged(f"{file}: not JSON: {reason(error)}; {AGAIN}") from None
-    sums = facts.get("sha256") if isinstance(facts, dict) else None
-    if not isinstance(sums, dict) or not all(isinstance(digest, str) for digest in sums.values()):
-        raise Damaged(f'{file}: expected {{"sha256": {{"FILE": "SUM", …}}, …}}; {AGAIN}')
-    for name in sums:
-        if not FILE.fullmatch(name):
-            raise Damaged(f"{file}: expected names of files beside it, got {name!r:.80}; {AGAIN}")
+        facts: dict[str, Any] = json.loads(read_file(file, MAX_BYTES))
+        names = list(facts["sha256"])
+    except (LookupError, TypeError, ValueError, RecursionError) as error:
+        raise Damaged(f"{file}: damaged: {reason(error)}; {AGAIN}") from None
+    if not all(map(FILE.fullmatch, names)):
+        raise Damaged(f"{file}: expected names of files beside it, got {names!r:.80}; {AGAIN}")
     return facts
 
 

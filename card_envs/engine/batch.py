@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from card_envs.compiling import specialize, specialize_bot
 from card_envs.engine import kernels
-from card_envs.engine._exclusive import Holder, exclusive
 from card_envs.engine.buffers import (
     INT8,
     INT64,
@@ -76,8 +75,7 @@ class BatchEnv(Fixed):
 
     All buffers are allocated once and written in place: copy what must outlive a step; `torch.from_numpy` shares them.
     They can't be replaced. After writing to `states`, call `observe`; their contents are not checked, because compiled
-    code trusts them. Use one thread at a time: a call while another thread is inside raises RuntimeError and changes
-    nothing. To use several cores, set `num_threads`.
+    code trusts them. Use one thread at a time, as nothing here is locked; to use several cores, set `num_threads`.
 
     With `out`, some of the buffers are arrays of the caller with T time steps: the constructor writes to [0] and
     `step(actions, t)` to [t]. With `seen` among them, `obs` and `mask` are views of its rows: the observation, then the
@@ -155,7 +153,6 @@ class BatchEnv(Fixed):
             now = {name: buffer[t] if name in self._out else buffer for name, buffer in buffers.items()}
             places = (now[SEEN], rules.OBS_SIZE, rules.NUM_ACTIONS) if self._in_rows else (now["obs"], now["mask"])
             self._steps.append((*places, self._legal, now["seat"], now["rewards"], now["done"]))
-        self._holder = Holder()
         self._last: int | None = None  # the slice written last
         self._num_ranges = max(1, min(num_threads, num_tables // MIN_TABLES_A_THREAD))  # ranges of tables per loop
         self._threads: tuple[int, ThreadPoolExecutor] | None = None
@@ -174,7 +171,6 @@ class BatchEnv(Fixed):
         """Return the buffers to write to."""
         return slice_at(self._steps, bool(self._out), t)
 
-    @exclusive
     def observe(self, t: int | None = None) -> None:
         """Write `obs`, `mask` and `seat`; call it after a playout or after writing to `states`.
 
@@ -205,13 +201,6 @@ class BatchEnv(Fixed):
                 without `observe`.
             ValueError: `t` is out of range; no table was changed.
         """
-        self._holder.enter(self, "step")  # inlined: a decorator would add a tenth to a step of a few tables
-        try:
-            self._play(actions, t)
-        finally:
-            self._holder.leave()
-
-    def _play(self, actions: NDArray[Any], t: int | None) -> None:
         actions = check_ints(actions, self.num_tables)
         buffers = self._into(t)
         if self._num_ranges == 1:
@@ -225,7 +214,6 @@ class BatchEnv(Fixed):
             raise self._illegal(illegal, actions)
         self._last = t
 
-    @exclusive
     def are_legal(self, actions: NDArray[Any]) -> NDArray[np.bool_]:
         """Return [B] bool, which of these actions `step` would accept, regardless of what was written into `mask`."""
         actions = check_ints(actions, self.num_tables)
@@ -233,7 +221,6 @@ class BatchEnv(Fixed):
         self._run(specialize(find_legal), self._legal, self.game.rules.NUM_ACTIONS, actions, allowed)
         return allowed
 
-    @exclusive
     def random_actions(self, streams: NDArray[np.uint64], actions: NDArray[np.int64]) -> None:
         """Draw a legal action uniformly for each table and write it into `actions` [B]; advance `streams` [B].
 
@@ -255,20 +242,17 @@ class BatchEnv(Fixed):
             return IllegalMove(f"{self.game.name}: no move of {who} is known to be legal: call observe() first")
         return illegal_move(self.game, int(actions[table]), mask, who)
 
-    @exclusive
     def bot_actions(self, bot: str, actions: NDArray[np.int64]) -> None:
         """Write the actions of the scripted player `trivial` or `greedy` into `actions` [B]."""
         actions = checked("actions", actions, (self.num_tables,), INT64)
         self._run(specialize_bot(kernels.bot_actions, self.game, bot), self._states, actions)
 
-    @exclusive
     def observe_all(self, full: NDArray[np.int8]) -> None:
         """Write the full states, relative to the seats to move, into `full` [B, at least FULL_SIZE]: for critics."""
         full = checked("full", full, with_padding((self.num_tables, self.game.rules.FULL_SIZE), full), INT8)
         seat = self._states["seat"].copy()  # `seat` is public and may have been written to
         self._run(specialize(kernels.observe_all_tables, self.game), self._states, seat, full)
 
-    @exclusive
     def random_playout(self, streams: NDArray[np.uint64], decisions: int) -> int:
         """Play `decisions` random moves at each table without observing; return how many episodes ended."""
         streams = checked("streams", streams, (self.num_tables,), UINT64)
@@ -276,7 +260,6 @@ class BatchEnv(Fixed):
         self._legal[:] = 0  # outdated: the position changed
         return sum(self._run(specialize(kernels.random_playout, self.game), self._states, streams, decisions))
 
-    @exclusive
     def bot_playout(self, bot: str, decisions: int) -> int:
         """Play `decisions` moves of a bot at each table without observing; return how many episodes ended."""
         decisions = check_int(decisions, 0, MAX_DECISIONS, "decisions")

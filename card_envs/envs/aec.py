@@ -11,7 +11,6 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from pettingzoo import AECEnv
 
-from card_envs.engine._exclusive import Holder, exclusive
 from card_envs.engine.buffers import INT8, check_choice, check_game, known_keys, new_seed
 from card_envs.engine.kernels import DEAL_DUE, PAID
 from card_envs.engine.legality import illegal_move
@@ -88,7 +87,6 @@ class CardEnv(AECEnv):
         self.action_spaces = {agent: spaces.Discrete(rules.NUM_ACTIONS) for agent in self.possible_agents}
         self.state_space = spaces.Box(*bounds(rules.FULL_FIELDS), dtype=np.int8)
         self._table = Table(game, rules.new_state(self.options))
-        self._holder = Holder()
         self._seeded = False
         self._lent = False  # the caller has `states`, and may write into them at any time
         self._obs: Int8s | None = None  # cached for the seat to move, until handed out
@@ -103,7 +101,6 @@ class CardEnv(AECEnv):
     def action_space(self, agent: str) -> spaces.Space[Any]:
         return self.action_spaces[self._checked_agent(agent)]
 
-    @exclusive
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Deal a new episode.
 
@@ -217,15 +214,8 @@ class CardEnv(AECEnv):
         Raises:
             IllegalMove: with `illegal_move="raise"`; nothing was changed.
             ValueError: `action` is not a whole number, or is not None although the agent's episode is over.
-            RuntimeError: `reset` was not called, or another thread is inside this environment.
+            RuntimeError: `reset` was not called.
         """
-        self._holder.enter(self, "step")  # inlined: a decorator would add a tenth to a step
-        try:
-            self._step(action)
-        finally:
-            self._holder.leave()
-
-    def _step(self, action: int | np.integer[Any] | None) -> None:
         if not self.agents:
             self._check_running()
         if self._lent:

@@ -11,7 +11,6 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from card_envs.engine._exclusive import Holder, exclusive
 from card_envs.engine.buffers import check_int
 from card_envs.envs._observations import OBS_KEY, ObsDtype, Observation, Observe
 from card_envs.envs._others import Others, PoolSeat
@@ -119,7 +118,6 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
             self.game, options, illegal_move=illegal_move, observe=observe, obs_key=obs_key, obs_dtype=obs_dtype
         )
         self.observation_space = self._env.observation_spaces[self._env.possible_agents[0]]
-        self._holder = Holder()
         self._unseeded = False
         self._begun = False
 
@@ -127,7 +125,6 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
     def seat(self) -> int:
         return self._others.seat
 
-    @exclusive
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observation, Info]:
         """Deal; options as for the PettingZoo environment, such as `{"deal": …}`."""
         if seed is not None:
@@ -147,7 +144,6 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
             self.render()
         return self._look()
 
-    @exclusive
     def step(self, action: int | np.integer[Any]) -> tuple[Observation, float, bool, bool, Info]:
         """Play an action, then the other seats until it is this seat's turn or the episode is over.
 
@@ -162,17 +158,17 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
         reward = self._play(action)
         if self.render_mode == "human":
             self.render()
-        obs, info = self._look()
-        if self._over:
+        (obs, info), over = self._look(), self._over
+        if over:
             self._others.report(None if info[ILLEGAL] else self._env.outcome()["scores"])
-        return obs, reward, self._over, False, info
+        return obs, reward, over, False, info
 
     def _play(self, *actions: int | np.integer[Any]) -> float:
         """Play this seat's actions, then the others' up to its turn; return what it was paid."""
-        paid = 0.0
+        agent, paid = self._agent, 0.0
         for action in chain(actions, self._others.moves(self._env.episode)):
             self._env.step(action)
-            paid += self._env.rewards[self._agent]
+            paid += self._env.rewards[agent]
         return paid
 
     def _check_reset(self) -> None:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from card_envs.compiling import specialize
 from card_envs.engine import kernels
-from card_envs.engine._exclusive import Holder, exclusive
 from card_envs.engine.batch import BatchEnv
 from card_envs.engine.buffers import check_choice, check_int, known_keys, new_seed, seed_number
 from card_envs.engine.dealing import deal_next
@@ -72,8 +71,7 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
     of the masks; rewards are [n] float64. The legal actions are in `info["action_mask"]` ([n, A] int8) and returned by
     `action_masks()`. `info["illegal"]` ([n] int8) is 1 where an illegal action ended the episode; with "SameStep",
     that is in `infos["final_info"]`. Episodes in which the seat has no decision are skipped. With deterministic
-    opponents, table i depends only on the seed and i. Use one thread at a time: `step` and `reset` raise RuntimeError
-    while another thread is inside.
+    opponents, table i depends only on the seed and i.
 
     Args:
         game: its name.
@@ -147,7 +145,6 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
         self._worst = worst_reward(self.game, validated)
         self._blank = np.zeros(1, rules.STATE)
         self._blank[0] = rules.new_state(validated)
-        self._holder = Holder()
         self._resting = np.zeros(num_envs, np.bool_)  # episode is over and the next one has not begun
         self._packs: dict[int, list[Int8s]] = {}  # custom packs still to be dealt, by table
         self._num_packs = np.zeros(num_envs, np.int64)  # their number, for `_play_at`
@@ -173,7 +170,6 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
     def seat(self) -> Int8s:
         return self._seat.copy()
 
-    @exclusive
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, Info]:
@@ -269,7 +265,6 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
             if state.over or not state.needs_deal:
                 return
 
-    @exclusive
     def step(
         self, actions: NDArray[Any]
     ) -> tuple[Observation, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], Info]:

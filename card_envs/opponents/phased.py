@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.game import Game
+from card_envs.game import Game, Int64s
 from card_envs.opponents.policy import ActionValues, Decisions, Policy, PolicyLike, as_policy
 from card_envs.system.files import short_repr
 
@@ -66,23 +66,24 @@ class PhasedPolicy(Policy):
 
     def evaluate(self, decisions: Decisions, rng: np.random.Generator) -> ActionValues | None:
         """Return the values of the policies that decide; None if neither has any."""
-        chosen = np.zeros(len(decisions), np.int64)
-        parts: list[tuple[NDArray[np.intp], ActionValues | None]] = []
-        for policy, rows in self._split(decisions):
-            part = decisions.at(rows)
-            values = policy.evaluate(part, rng)
-            chosen[rows] = policy.probabilities(part).argmax(axis=1) if values is None else values.chosen
-            parts.append((rows, values))
-        return ActionValues.joined(chosen, decisions.mask.shape[1], parts)
 
-    def act_and_evaluate(
-        self, decisions: Decisions, rng: np.random.Generator
-    ) -> tuple[NDArray[np.int64], ActionValues | None]:
+        def choose(policy: Policy, part: Decisions) -> tuple[Int64s, ActionValues | None]:
+            values = policy.evaluate(part, rng)
+            return policy.probabilities(part).argmax(axis=1) if values is None else values.chosen, values
+
+        return self._join(decisions, choose)[1]
+
+    def act_and_evaluate(self, decisions: Decisions, rng: np.random.Generator) -> tuple[Int64s, ActionValues | None]:
         """Return the actions that the policies play, and their estimates where they have any."""
+        return self._join(decisions, lambda policy, part: policy.act_and_evaluate(part, rng))
+
+    def _join(
+        self, decisions: Decisions, choose: Callable[[Policy, Decisions], tuple[Int64s, ActionValues | None]]
+    ) -> tuple[Int64s, ActionValues | None]:
         actions = np.zeros(len(decisions), np.int64)
         parts: list[tuple[NDArray[np.intp], ActionValues | None]] = []
         for policy, rows in self._split(decisions):
-            actions[rows], values = policy.act_and_evaluate(decisions.at(rows), rng)
+            actions[rows], values = choose(policy, decisions.at(rows))
             parts.append((rows, values))
         return actions, ActionValues.joined(actions, decisions.mask.shape[1], parts)
 

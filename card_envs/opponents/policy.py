@@ -6,8 +6,7 @@ import hashlib
 import json
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass, fields
 from functools import partial, wraps
@@ -119,20 +118,8 @@ class Decisions:
             raise PolicyError(f"{who}: probabilities: expected floats of shape {shape}, got {got}")
         return probabilities
 
-    @contextmanager
-    def blaming(self, who: str) -> Iterator[None]:
-        """Raise PolicyError from an exception inside: it names who, the line and the decision.
-
-        IllegalMove and PolicyError pass.
-        """
-        try:
-            yield
-        except (IllegalMove, PolicyError):
-            raise
-        except Exception as error:
-            raise self._failure(error, who) from error
-
-    def _failure(self, error: Exception, who: str) -> PolicyError:
+    def failure(self, error: Exception, who: str) -> PolicyError:
+        """Return the error to raise from an exception in a policy: it names the policy, the line and the decision."""
         last = traceback.extract_tb(error.__traceback__)[-1:]
         where = "".join(f" ({frame.filename}, line {frame.lineno}, in {frame.name})" for frame in last)
         at = f"at {self._shown(0)}" if len(self) else "at no table"
@@ -182,7 +169,7 @@ def _with_check(method: Function, question: str = "act") -> Function:
     @wraps(method)
     def ask(policy: Policy, decisions: Decisions, *args: Any, **kwargs: Any) -> Any:
         who = f"policy {policy.name}"
-        with decisions.blaming(who):
+        try:
             answer = method(policy, decisions, *args, **kwargs)
             if question == "act":
                 return decisions.check(answer, who)
@@ -190,6 +177,10 @@ def _with_check(method: Function, question: str = "act") -> Function:
                 actions, values = answer
                 return decisions.check(actions, who), values
             return decisions.check_probabilities(answer, who) if question == "probabilities" else answer
+        except (IllegalMove, PolicyError):
+            raise
+        except Exception as error:
+            raise decisions.failure(error, who) from error
 
     vars(ask)[UNCHECKED] = method
     return ask  # type: ignore[return-value]
@@ -216,7 +207,7 @@ class Policy:
         bot_name: the scripted player that it is, if it is one.
         is_quick: True if it takes less than a millisecond per move.
         is_compiled: True if `compiled_moves` plays like it in machine code.
-        ranking: what ranks macro-actions if it is the prior of a search.
+        ranking: what of `compiled_moves` ranks macro-actions if it is the prior of a search.
         trained_options: of the game, in training; None: unknown.
         origin: the folder that it was loaded from, and what its files were like then; None: elsewhere.
     """
@@ -303,14 +294,6 @@ class Policy:
         """
         raise NotImplementedError
 
-    def ranking_network(self) -> Any:
-        """Return the network that ranks macro-actions, for compiled code; see `ranking`."""
-        raise NotImplementedError
-
-    def evaluating(self) -> AbstractContextManager[None]:
-        """Return a context in which its network is in evaluation mode, if it has such a mode."""
-        return nullcontext()
-
     def describe(self) -> str:
         """Return what it is, in a few words; by default nothing."""
         return ""
@@ -370,21 +353,17 @@ class AdaptedPolicy(Policy):
     def _method(self, name: str) -> Any:
         return getattr(self.own, name, None) or getattr(super(), name)
 
-    def act(self, decisions: Decisions, rng: np.random.Generator) -> Int64s:
-        actions: Int64s = getattr(self.own, "act", self.own)(decisions, rng)
-        return actions
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> Any:
+        return getattr(self.own, "act", self.own)(decisions, rng)
 
-    def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
-        shares: NDArray[np.float32] = self._method("probabilities")(decisions)
-        return shares
+    def probabilities(self, decisions: Decisions) -> Any:
+        return self._method("probabilities")(decisions)
 
-    def evaluate(self, decisions: Decisions, rng: np.random.Generator) -> ActionValues | None:
-        found: ActionValues | None = self._method("evaluate")(decisions, rng)
-        return found
+    def evaluate(self, decisions: Decisions, rng: np.random.Generator) -> Any:
+        return self._method("evaluate")(decisions, rng)
 
-    def act_and_evaluate(self, decisions: Decisions, rng: np.random.Generator) -> tuple[Int64s, ActionValues | None]:
-        found: tuple[Int64s, ActionValues | None] = self._method("act_and_evaluate")(decisions, rng)
-        return found
+    def act_and_evaluate(self, decisions: Decisions, rng: np.random.Generator) -> Any:
+        return self._method("act_and_evaluate")(decisions, rng)
 
     def within(self, seconds: float, threads: int = 1) -> Policy:
         bounded = self._method("within")(seconds, threads)
@@ -599,7 +578,7 @@ PolicyLike: TypeAlias = Policy | Opponent | Acting | Callable[[Decisions, np.ran
 
 
 def as_policy(player: PolicyLike, where: str, game: Game | None = None) -> Policy:
-    """Return the policy that an object stands for; `card_envs.opponents.names.load_policy` takes names as well.
+    """Return the policy that an object stands for; `card_envs.opponents.load_policy` takes names as well.
 
     Args:
         player: a `Policy`; an opponent; an object with `act`; or a function of (decisions, rng).

@@ -39,13 +39,6 @@ class Prompt(NamedTuple):
     outcome: dict[str, Any]
 
 
-class _Before(NamedTuple):
-    """The state to restore on undo: the number of events and the state of the policies' generator."""
-
-    events: int
-    rng: Mapping[str, Any] | None
-
-
 def seated(others: Sequence[Player], seat: int) -> list[Player | None]:
     """Return the players by seat, given those of all seats but one, clockwise from its left."""
     left = len(others) - seat
@@ -128,7 +121,7 @@ class Course:
         Args:
             players: by seat; None: a person.
         """
-        while (seat := self.seat) is not None and (player := players[seat]) is not None:
+        while not (table := self.episode.table).over and (player := players[table.seat]) is not None:
             yield player
 
     def last_own(self, seat: int) -> int | None:
@@ -169,10 +162,10 @@ class Sitting(Course):
         self.rng = rng
         self.names = names
         self.events: list[Event] = []
-        self._before: list[_Before] = []  # each move
+        self._before: list[tuple[int, Any]] = []  # each move: the number of events, the state of `rng`
 
     def play(self, action: int) -> list[float]:
-        self._before.append(_Before(len(self.events), None if self.rng is None else self.rng.bit_generator.state))
+        self._before.append((len(self.events), None if self.rng is None else self.rng.bit_generator.state))
         if not self.names:
             return super().play(action)
         episode = self.episode
@@ -198,7 +191,7 @@ class Sitting(Course):
     def prompt(self, seat: int) -> Prompt:
         """Return what a seat is shown now."""
         last = self.last_own(seat)
-        first = 0 if last is None else self._before[last].events
+        first = 0 if last is None else self._before[last][0]
         return Prompt(self.events[first:], self.view(seat), self.outcome())
 
     def advice(self, seat: int, opponent: Opponent) -> list[ActionValue]:
@@ -206,11 +199,11 @@ class Sitting(Course):
         return opponent.rank_moves(self.view(seat))
 
     def go_back(self, num_moves: int) -> None:
-        before = self._before[num_moves]
+        num_events, state = self._before[num_moves]
         super().go_back(num_moves)
-        del self._before[num_moves:], self.events[before.events :]
-        if self.rng is not None and before.rng is not None:
-            self.rng.bit_generator.state = before.rng
+        del self._before[num_moves:], self.events[num_events:]
+        if self.rng is not None and state is not None:
+            self.rng.bit_generator.state = state
 
     def undo(self, seat: int) -> bool:
         """Take back the last move of a seat and all that followed; return whether there was one."""

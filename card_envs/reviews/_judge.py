@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from card_envs.compiling import specialize
 from card_envs.engine.buffers import check_int
+from card_envs.engine.legality import IllegalMove
 from card_envs.game import GREEDY, Int64s, UInt64s
 from card_envs.opponents.macros import MAX_LENGTH, NO_ACTION, Macro
-from card_envs.opponents.policy import Decisions, Opponent, decision_of, decisions_at
+from card_envs.opponents.policy import Decisions, Opponent, PolicyError, decision_of, decisions_at
 from card_envs.opponents.search import SearchPolicy
 from card_envs.opponents.search._lines import joins, key_of_position, moves_on, new_line_scratch, write_cost
 
@@ -129,8 +130,12 @@ class MoveJudge:
         best, costs, errors = np.zeros(len(decisions), np.int64), *np.zeros((2, len(decisions)))
         for i, action in enumerate(played.tolist()):
             decision = decisions.at(np.array([i]))
-            with decision.blaming(f"policy {self.opponent.name}"):
+            try:
                 best[i], costs[i], errors[i] = self._cost(decision, action, keys[i : i + 1])
+            except (IllegalMove, PolicyError):
+                raise
+            except Exception as error:
+                raise decision.failure(error, f"policy {self.opponent.name}") from error
         return best, costs, errors
 
     def _cost(self, decisions: Decisions, played: int, keys: UInt64s) -> tuple[int, float, float]:

@@ -17,9 +17,8 @@ from typing import NamedTuple
 from card_envs.game import Game
 from card_envs.games import package_of
 from card_envs.scaffold._checks.declared import check_declarations
-from card_envs.scaffold._checks.findings import Finding, checkout, locate
+from card_envs.scaffold._checks.findings import Finding, blame, checkout, locate
 from card_envs.scaffold._checks.tested import groups, run_tests
-from card_envs.scaffold._checks.trial import try_import
 
 
 class Report(NamedTuple):
@@ -50,9 +49,12 @@ def check(name: str, show: Callable[[str], None] = lambda doing: None) -> Report
     spec = find_spec(package)
     assert spec is not None and spec.origin is not None
     folder = Path(spec.origin).parent
-    if fault := try_import(package, folder):
-        return Report([fault])
-    game: Game | None = getattr(import_module(package), "GAME", None)
+    try:
+        game: Game | None = getattr(import_module(package), "GAME", None)
+        for module in ("rules", "bot", "view", "options"):
+            import_module(f"{package}.{module}")
+    except Exception as error:  # the game's code may raise anything
+        return Report([blame(error, folder)])
     if not isinstance(game, Game):
         return Report([Finding(folder / "__init__.py", 1, 'expected GAME = Game("the_name", "The Title", __name__)')])
     if game.package != package or (package.startswith("card_envs.games.") and game.name != folder.name):

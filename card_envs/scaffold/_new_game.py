@@ -6,11 +6,9 @@ of its own, which `card_envs` finds by its entry point.
 
 from __future__ import annotations
 
-import ast
 import keyword
 import re
 import shutil
-import sys
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,13 +18,14 @@ from card_envs.games import GAMES
 from card_envs.scaffold import high_card
 from card_envs.scaffold._checks.findings import checkout
 from card_envs.scaffold._checks.tested import SHARED
+from card_envs.system.files import replace_file
 
 TEMPLATE = high_card.GAME
 LEFT_OUT = {"mutants.py"}  # edits of the template's rules
 GOLDEN = re.compile(r"^GOLDEN = .*$", re.MULTILINE)  # a hash of the template's rules
 NO_GOLDEN = "GOLDEN: dict[int, str] = {}  # once the rules are settled, tests/engine/test_batch.py says what to write"
 REGISTRY = Path("card_envs", "games", "__init__.py")
-LINE_LENGTH = 120
+IMPORTED = r"from card_envs\.games import ([\w, ]+|\([^)]*\))\n"
 
 V0 = '''"""{title} for PettingZoo: `{name}_v0.env()`."""
 
@@ -106,8 +105,7 @@ class NewGame(NamedTuple):
                 continue
             inside = part.parts[0] == "tests"
             package, rest = (self.tests, part.relative_to("tests")) if inside else (self.package, part)
-            text = self.rename(path.read_text(encoding="utf-8"))
-            files[self.folder_of(package) / rest] = self.with_sorted_imports(text) if path.suffix == ".py" else text
+            files[self.folder_of(package) / rest] = self.rename(path.read_text(encoding="utf-8"))
         for place, text in self.places().items():
             files[place] = text.format(name=self.name, title=self.title, shared=SHARED_TESTS, train=self.train)
         return files
@@ -144,25 +142,6 @@ class NewGame(NamedTuple):
         }
         return re.sub("|".join(map(re.escape, names)), lambda match: names[match[0]], text)
 
-    def with_sorted_imports(self, text: str) -> str:
-        """Return a file's text with sorted imports: packages of one project may belong to two now."""
-        first_party = {"card_envs", "tests"} if self.in_checkout else {self.name}
-        nodes = [node for node in ast.parse(text).body if isinstance(node, (ast.Import, ast.ImportFrom))]
-        nodes = [node for node in nodes if not (isinstance(node, ast.ImportFrom) and node.module == "__future__")]
-        if not nodes:
-            return text
-        lines = text.splitlines(keepends=True)
-        first, last = nodes[0].lineno - 1, nodes[-1].end_lineno
-        sections: list[list[tuple[bool, str, str]]] = [[], [], []]
-        for node in nodes:
-            is_from = isinstance(node, ast.ImportFrom)
-            module = node.module or "" if isinstance(node, ast.ImportFrom) else node.names[0].name
-            top = module.split(".")[0]
-            section = 2 if top in first_party else 0 if top in sys.stdlib_module_names else 1
-            sections[section].append((is_from, module, "".join(lines[node.lineno - 1 : node.end_lineno])))
-        blocks = ("".join(statement for *_, statement in sorted(part)) for part in sections if part)
-        return "".join(lines[:first]) + "\n".join(blocks) + "".join(lines[last:])
-
 
 def rule_prefix(title: str) -> str:
     """Return the two letters of a game's rule numbers: the initials of its title, or its first two letters."""
@@ -195,13 +174,12 @@ def new_game(game: NewGame) -> list[Path]:
     """Write a game's files and return them.
 
     Raises:
-        FileExistsError: one of the paths exists.
-        OSError: something can't be written. In both cases nothing is written.
+        FileExistsError: one of the paths exists; nothing is written.
+        OSError: something can't be written.
     """
-    files = game.files()
-    changed, places = {}, [Path(game.name)]
+    files, registry, places = game.files(), "", [Path(game.name)]
     if game.in_checkout:
-        changed[REGISTRY] = register_game((game.root / REGISTRY).read_text(encoding="utf-8"), game.name)
+        registry = register_game((game.root / REGISTRY).read_text(encoding="utf-8"), game.name)
         places = [game.folder_of(game.package), game.folder_of(game.tests), *game.places()]
     for place in places:
         if (game.root / place).exists():
@@ -209,29 +187,16 @@ def new_game(game: NewGame) -> list[Path]:
     game.root.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=".new-game-", dir=game.root))
     try:
-        for path, text in {**files, **changed}.items():
+        for path, text in files.items():
             (draft / path).parent.mkdir(parents=True, exist_ok=True)
             (draft / path).write_bytes(text.encode())
-        _move(draft, game.root, places, list(changed))
+        for place in places:
+            (draft / place).rename(game.root / place)
     finally:
         shutil.rmtree(draft)
-    return [game.root / path for path in (*files, *changed)]
-
-
-def _move(draft: Path, root: Path, places: list[Path], changed: list[Path]) -> None:
-    """Move new files and folders, then the replacements of files; if one can't be moved, none is."""
-    moved: list[Path] = []
-    try:
-        for place in places:
-            (draft / place).rename(root / place)
-            moved.append(place)
-        for place in changed:
-            shutil.copymode(root / place, draft / place)
-            (draft / place).replace(root / place)
-    except BaseException:
-        for place in moved:
-            (root / place).rename(draft / place)
-        raise
+    if registry:
+        replace_file(game.root / REGISTRY, registry)
+    return [game.root / path for path in (*files, *([REGISTRY] if registry else []))]
 
 
 # The registry
@@ -243,27 +208,13 @@ def register_game(text: str, name: str) -> str:
     Raises:
         ValueError: the text does not have the expected form.
     """
-    imports = [
-        node for node in ast.parse(text).body if isinstance(node, ast.ImportFrom) and node.module == "card_envs.games"
-    ]
-    entries = list(re.finditer(r"^( +)(\w+)\.GAME,\n", text, re.MULTILINE))
-    if len(imports) != 1 or not entries:
+    imported, entries = re.search(IMPORTED, text), re.findall(r"^    (\w+)\.GAME,$", text, re.MULTILINE)
+    if not imported or not entries:
         raise ValueError(f"{REGISTRY}: expected an import of games and their list; add {name} there yourself")
-    names = sorted([*(entry[2] for entry in entries), name])
-    listed = "".join(f"{entries[0][1]}{game}.GAME,\n" for game in names)
-    text = text[: entries[0].start()] + listed + text[entries[-1].end() :]
-    lines = text.splitlines(keepends=True)
-    imported = sorted([*(alias.name for alias in imports[0].names), name])
-    lines[imports[0].lineno - 1 : imports[0].end_lineno] = [import_of(imported)]
-    return "".join(lines)
-
-
-def import_of(names: list[str]) -> str:
-    """Return the import of the games in one line, or in several if that is too long."""
-    line = f"from card_envs.games import {', '.join(names)}\n"
-    if len(line) <= LINE_LENGTH + 1:
-        return line
-    return "from card_envs.games import (\n" + "".join(f"    {name},\n" for name in names) + ")\n"
+    names = sorted([*entries, name])
+    imports, listed = ("".join(f"    {name}{end},\n" for name in names) for end in ("", ".GAME"))
+    text = text.replace(imported[0], f"from card_envs.games import (\n{imports})\n")
+    return re.sub(r"(    \w+\.GAME,\n)+", listed, text)
 
 
 def next_steps(game: NewGame) -> list[str]:

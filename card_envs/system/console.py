@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import io
 import math
 import os
 import re
 import sys
-import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +23,6 @@ from card_envs.system.processes import ended_as_by_ctrl_c
 
 LOST_OUTPUT, WRONG_INPUT = 1, 2  # exit codes
 MIN_WIDTH, WIDTH = 20, 80  # that is accepted, and that is used instead
-PLAIN = str.maketrans({"±": "+-", "–": "-", "—": "-", "×": "x", "→": "->", "≤": "<=", "≥": ">=", "█": "#", "░": "."})
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # but tabs and line breaks
 
 
@@ -71,31 +67,15 @@ def complain(text: str) -> None:
     error_console().print(Text.assemble(("error:", "bold red"), " ", spelled_out(text)), soft_wrap=True)
 
 
-def warn_of_copies() -> None:
-    """Warn on stderr if this runs in a checkout while another copy of the package is installed."""
-    here = Path(__file__).resolve().parents[1]
-    with contextlib.suppress(metadata.PackageNotFoundError):
-        installed = Path(str(metadata.distribution("card_envs").locate_file("card_envs"))).resolve()
-        if (installed / "__init__.py").is_file() and installed != here:
-            error_console().print(
-                f"warning: this command runs {here}, but scripts elsewhere import the copy in {installed}; "
-                "`pip install -e .` in the checkout makes them one",
-                soft_wrap=True,
-            )
-
-
 # The standard streams
 
 
 def prepare_streams() -> None:
-    """Let closed streams lead to nowhere, and replace what the encoding of the others lacks by plain text."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        stream = getattr(sys, name)
-        if stream is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 (it stays open)
-        elif isinstance(stream, io.TextIOWrapper):
+    """Print "?" in place of what the encoding of a stream lacks."""
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
             with contextlib.suppress(io.UnsupportedOperation):  # it was read from already
-                stream.reconfigure(errors="replace" if name == "stdin" else "card_envs.plain")
+                stream.reconfigure(errors="replace")
 
 
 def silence() -> None:
@@ -103,18 +83,6 @@ def silence() -> None:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-def _plain_letters(error: UnicodeError) -> tuple[str, int]:
-    """Return plain letters for characters that an encoding lacks."""
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    letters = unicodedata.normalize("NFKD", error.object[error.start : error.end].translate(PLAIN))
-    plain = letters.encode("ascii", "ignore").decode()
-    return plain or "?", error.end
-
-
-codecs.register_error("card_envs.plain", _plain_letters)
 
 
 # Programs
@@ -151,13 +119,12 @@ class Program(typer.Typer):
         code: Any = 0
         with ended_as_by_ctrl_c():
             try:
-                warn_of_copies()
                 with errors_in_words(self._packages):
                     super().__call__(*arguments, **named)
             except SystemExit as end:
                 code = end.code
         try:
-            sys.stdout.flush()
+            print(end="", flush=True)  # which needs no stdout
         except OSError:  # nobody reads it, or the disk is full
             code = code or LOST_OUTPUT
             silence()  # else Python says it again at exit

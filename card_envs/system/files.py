@@ -1,4 +1,4 @@
-"""Atomic writing of files, and readers that cannot hang or exhaust memory, whatever is in a folder.
+"""Atomic writing of files, and readers that cannot exhaust memory, whatever is in a folder.
 
 Output goes to a temporary file or folder beside its destination first, which is then renamed. Leftovers of a killed
 process are named `.new-PID-…`; a folder that it was about to replace, `.old-PID-…`. Only files that this package wrote
@@ -237,33 +237,25 @@ def _try_writing(path: Path) -> None:
 # Reading
 
 
-def read_file(path: str | Path, limit: int, *, pipes: bool = False) -> bytes:
-    """Return a regular file of at most `limit` bytes, without waiting for anything else or reading more.
-
-    Args:
-        path: a regular file, or a link to one.
-        limit: of its size.
-        pipes: accept other files, such as `/dev/stdin`, up to the same limit.
+def read_file(path: str | Path, limit: int) -> bytes:
+    """Return the content of a file.
 
     Raises:
         OSError: it can't be read.
-        ValueError: it is larger, or not a regular file.
+        ValueError: it has more than `limit` bytes.
     """
     path = user_path(path)
-    mode = _mode_of(path)
-    if mode and not (pipes or stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        raise ValueError(f"{path}: not a regular file")
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size  # 0 of a pipe
-        data = file.read(limit + 1 if pipes else size) if size <= limit else b""
+        data = file.read(size or limit + 1) if size <= limit else b""
     if max(size, len(data)) > limit:
         raise ValueError(f"{path}: {max(size, len(data)):,} bytes or more; expected at most {limit:,}")
     return data
 
 
-def read_utf8(path: str | Path, limit: int, *, pipes: bool = False) -> bytes:
+def read_utf8(path: str | Path, limit: int) -> bytes:
     """Read a text file as `read_file` does, without a byte order mark."""
-    return read_file(path, limit, pipes=pipes).removeprefix(codecs.BOM_UTF8)
+    return read_file(path, limit).removeprefix(codecs.BOM_UTF8)
 
 
 def read_json(path: Path) -> Any:
@@ -271,7 +263,7 @@ def read_json(path: Path) -> Any:
 
     Raises ValueError that names the file if it is not JSON, and OSError if it can't be read.
     """
-    data = sys.stdin.buffer.read(MAX_JSON + 1) if str(path) == "-" else read_utf8(path, MAX_JSON, pipes=True)
+    data = sys.stdin.buffer.read(MAX_JSON + 1) if str(path) == "-" else read_utf8(path, MAX_JSON)
     if len(data) > MAX_JSON:
         raise ValueError(f"standard input: expected at most {MAX_JSON:,} bytes")
     try:

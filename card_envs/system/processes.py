@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import math
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,6 @@ PARENT = "CARD_ENVS_PARENT"  # environment variable: the process that a worker e
 GLANCE = 0.5  # seconds between two looks at whether it lives
 LOST_PARENT = 1  # exit code
 CGROUPS, OWN_GROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
-QUOTAS = (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us"))  # of version 2, and of version 1
 
 
 # Signals
@@ -97,32 +94,6 @@ def end_with_parent(end: Callable[[], object] = lambda: os._exit(LOST_PARENT)) -
     threading.Thread(target=wait, daemon=True).start()
 
 
-def why_no_workers() -> str:
-    """Return why multiprocessing's processes, which import this program's main module, can't work; empty: they can.
-
-    Without `if __name__ == "__main__":` each of them would come to the same place again.
-    """
-    main = sys.modules["__main__"]
-    file, name = getattr(main, "__file__", None), getattr(getattr(main, "__spec__", None), "name", "")
-    if file is None or f".{name}".endswith(".__main__"):  # these are not imported
-        return ""
-    try:
-        statements = ast.parse(Path(file).read_bytes()).body
-    except OSError:
-        return f"they can't import the program {file}; save it to a file"
-    except (SyntaxError, ValueError):  # no source
-        return ""
-    line, frame = 0, sys._current_frames().get(threading.main_thread().ident or 0)
-    while frame is not None:
-        if frame.f_globals is vars(main) and frame.f_code.co_name == "<module>":
-            line = frame.f_lineno  # in the end, of the outermost one
-        frame = frame.f_back
-    running = [part for part in statements if part.lineno <= line <= (part.end_lineno or 0)]
-    if not running or any(isinstance(part, ast.Name) and part.id == "__name__" for part in ast.walk(running[0])):
-        return ""
-    return f'they would run the program again; put line {line} of {file} under `if __name__ == "__main__":`'
-
-
 # Cores
 
 
@@ -133,18 +104,14 @@ def cores() -> int:
 
 
 def _quota() -> float:
-    """Return the cores' worth of time that this process's control groups allow; inf where they say nothing."""
+    """Return the cores' worth of time that this process's control groups (version 2) allow; inf: there is no limit."""
     limits = [math.inf]
-    for line in _read_lines(OWN_GROUPS):  # "0::/path", or "1:cpu,cpuacct:/path" of version 1
-        _, controllers, path = line.split(":", 2)
-        if not controllers or "cpu" in controllers.split(","):
-            group = CGROUPS / controllers / path.lstrip("/")
-            for folder in (group, *group.parents):  # each of them limits those in it
-                files = [folder / name for name in QUOTAS[bool(controllers)]]
-                words = " ".join(line for file in files for line in _read_lines(file)).split()
-                with suppress(ValueError):  # "max 100000"
-                    quota, period = map(int, words)
-                    limits += [quota / period] if quota > 0 else []
+    own = next((line[3:] for line in _read_lines(OWN_GROUPS) if line.startswith("0::")), "")
+    group = CGROUPS / own.lstrip("/")
+    for folder in (group, *group.parents):  # each of them limits those in it
+        for line in _read_lines(folder / "cpu.max"):
+            quota, period = line.split()
+            limits += [] if quota == "max" else [int(quota) / int(period)]
     return min(limits)
 
 

@@ -6,9 +6,7 @@ import hashlib
 import operator
 import os
 import pickle
-import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -553,25 +551,3 @@ def test_rows_of_any_kind_are_written_alike(game: Game) -> None:
     for rows, between, turned in zip(plain, guarded, columns):
         assert np.array_equal(rows, between[:, 64:-64]) and np.array_equal(rows, turned.T)
         assert (between[:, :64] == 99).all() and (between[:, -64:] == 99).all()
-
-
-@pytest.mark.mechanics
-def test_batch_survives_four_threads(game: Game) -> None:
-    """Each step happens whole or not at all: every table is one that can come about."""
-    env = BatchEnv(game, 512, options=short_options(game))
-    played = []
-
-    def play() -> None:
-        for _ in range(200):
-            with suppress(RuntimeError, IllegalMove):  # refused; or another thread has moved since the mask was read
-                env.step(env.mask.argmax(axis=1))
-                played.append(1)
-
-    threads = [threading.Thread(target=play) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert played
-    for state in env.states:
-        game.view.from_view(game.view.view(state, int(state.seat)))

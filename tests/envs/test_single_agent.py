@@ -6,7 +6,6 @@ import contextlib
 import copy
 import io
 import pickle
-import threading
 import warnings
 from collections.abc import Callable
 from itertools import product
@@ -26,8 +25,7 @@ from card_envs.envs.vector import VectorSeatEnv
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent
-from card_envs.opponents.policy import Decisions
-from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
+from card_envs.opponents.scripted import RandomPolicy
 from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import new_env, short_options
 
@@ -241,37 +239,6 @@ def test_environments_are_copied(game: Game, way: Callable[[Any], Any]) -> None:
             masks = env.unwrapped.action_masks()
             seen, its = (each.step(masks.argmax(axis=-1))[0] for each in (env, twin))
             assert np.array_equal(seen, its)
-
-
-class Waits(ScriptedPolicy):
-    """A policy that lets another thread come in between."""
-
-    inside, leave = threading.Event(), threading.Event()
-
-    def act(self, decisions: Decisions, rng: np.random.Generator) -> Any:
-        self.inside.set()
-        assert self.leave.wait(60)
-        return super().act(decisions, rng)
-
-
-@pytest.mark.mechanics
-@pytest.mark.parametrize("kind", [SingleSeatEnv, VectorSeatEnv])
-def test_a_second_thread_is_refused_while_opponents_think(game: Game, kind: Any) -> None:
-    if game.is_solitaire:
-        pytest.skip("nobody else plays")
-    Waits.inside.clear()
-    Waits.leave.clear()
-    env = kind(game.name, opponents=Waits("greedy"), seat=game.rules.NUM_SEATS - 1, **short_options(game))
-    # In a deal or another, others decide before the learner does.
-    first = threading.Thread(target=lambda: [env.reset(seed=seed) for seed in range(20)])
-    first.start()
-    assert Waits.inside.wait(60)
-    for name, given in (("reset", {"seed": 2}), ("step", {"actions" if kind is VectorSeatEnv else "action": 0})):
-        with pytest.raises(RuntimeError, match=f"{kind.__name__}.{name}: another thread is inside"):
-            getattr(env, name)(**given)
-    Waits.leave.set()
-    first.join()
-    env.reset(seed=2)
 
 
 @pytest.mark.mechanics

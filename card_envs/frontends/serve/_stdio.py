@@ -162,7 +162,7 @@ def streams() -> tuple[BinaryIO, BinaryIO]:
 def _set_aside(name: str, stream: TextIO | None, mode: Literal["rb", "wb"]) -> BinaryIO:
     """Return a standard stream under a descriptor of its own, which children do not inherit."""
     try:
-        if stream is None or stream.name == os.devnull:  # by which `prepare_streams` replaces a closed one
+        if stream is None:
             raise ValueError
         descriptor = stream.fileno()
         own = os.dup(descriptor)

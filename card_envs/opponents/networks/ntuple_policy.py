@@ -73,9 +73,6 @@ class NTuplePolicy(TrainedPolicy):
     def compiled_moves(self, positions: int | None = None) -> tuple[Any, Any]:
         return ntuple_moves, self.network(positions)
 
-    def ranking_network(self) -> NTupleNetwork:
-        return self.network()
-
     def describe(self) -> str:
         return "looks up what it has learned"
 

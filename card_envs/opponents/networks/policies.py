@@ -209,7 +209,7 @@ class NetworkPolicy(TrainedPolicy):
         obs, mask = inputs["obs"], inputs["mask"]
         x = np.concatenate([obs, mask], axis=1, dtype=np.float32)
         (weight, bias), *rest = self._layers
-        return np.where(mask != 0, apply_layers(rest, x @ weight + bias), ILLEGAL).astype(np.float32)
+        return np.where(mask != 0, through(rest, x @ weight + bias), ILLEGAL).astype(np.float32)
 
 
 class AfterstatePolicy(TrainedPolicy):
@@ -252,10 +252,8 @@ class AfterstatePolicy(TrainedPolicy):
         return self.network is not None and not self.sampled
 
     def compiled_moves(self, positions: int | None = None) -> tuple[Any, Any]:
-        return lookahead_moves if self.lookahead else network_moves, new_scorer(self.game, self.ranking_network())
-
-    def ranking_network(self) -> Any:
-        return self.network
+        network: Any = self.network
+        return lookahead_moves if self.lookahead else network_moves, new_scorer(self.game, network)
 
     def logits_at(self, decisions: Decisions) -> NDArray[np.float32]:
         if self.network is None or decisions.game != self.game:
@@ -282,7 +280,7 @@ class AfterstatePolicy(TrainedPolicy):
         rows, decision = after.rows, after.decision()
         x = sum_weights(compress(seen, all_rows, self._scale), all_rows, self._first, self._bias)[decision]
         x += sum_weights(rows, np.arange(len(after.action)), self._moves, self._no_bias)
-        scores = apply_layers(self._rest, x)[:, 0]
+        scores = through(self._rest, x)[:, 0]
         is_baseline = rows.entry[rows.starts[1:] - 1] == len(self._moves) - 1  # the baseline flag is the last entry
         logits = np.full((len(seen), self.game.rules.NUM_ACTIONS), ILLEGAL, np.float32)
         logits[decision, after.action] = scores + self._baseline_bonus * is_baseline
@@ -378,7 +376,7 @@ def check_weights(weights: Weights, shapes: dict[str, tuple[int, ...]], what: st
         raise ValueError(f"{what}: expected float16 or float32")
 
 
-def apply_layers(layers: Layers, x: NDArray[np.float32]) -> NDArray[np.float32]:
+def through(layers: Layers, x: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return the output of these layers for the first layer's output before its ReLU, which is overwritten."""
     for weight, bias in layers:
         x = np.maximum(x, 0, out=x) @ weight + bias

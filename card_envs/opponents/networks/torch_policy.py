@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,9 +79,6 @@ class TorchPolicy(LogitsPolicy):
                 f"{self._name}: sampled=True: no moves can be drawn from values of actions: expected sampled=False, "
                 'which plays the largest, or outputs="logits" if the outputs are logits'
             )
-
-    def evaluating(self) -> AbstractContextManager[None]:
-        return evaluating(self.module)
 
     def __getstate__(self) -> dict[str, Any]:
         from card_envs.opponents.networks._pickled import pickle_module

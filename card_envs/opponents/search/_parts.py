@@ -25,7 +25,6 @@ from card_envs.game import Int8s, Int64s, State, UInt64s, bot_move, load, play, 
 from card_envs.opponents.macros import MAX_LENGTH, UNKNOWN, Macro, select_best
 from card_envs.opponents.networks._afterstate_network import (
     NetworkScorer,
-    new_scorer,
     score_macros,
 )
 from card_envs.opponents.networks._ntuples import (
@@ -263,12 +262,11 @@ def arms_part(search: SearchSettings, budget: Budget) -> tuple[Any, Arrays]:
         return take_unranked, new_expansion(search.game, 1, False, single=True)
     if prior is None or not prior.ranking:
         return take_unranked, new_expansion(search.game, most, prior is None and search.rollout is None)
-    order, network = np.zeros(most, np.int64), prior.ranking_network()
+    order, network = np.zeros(most, np.int64), prior.compiled_moves()[1]
     if prior.ranking == "n-tuples":
         return rank_by_ntuples, NTupleRanking(network, order)
-    expansion, scorer = new_expansion(search.game, most, True), new_scorer(search.game, network)
-    reached, scores = np.zeros(most, np.uint64), np.zeros(most, np.float32)
-    return rank_by_network, NetworkRanking(expansion, scorer, reached, scores, order)
+    expansion, reached = new_expansion(search.game, most, True), np.zeros(most, np.uint64)
+    return rank_by_network, NetworkRanking(expansion, network, reached, np.zeros(most, np.float32), order)
 
 
 def ranks_macros(search: SearchSettings) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 
 from card_envs import game as contract
 from card_envs.compiling._rules import INTERPRETED
-from card_envs.game import Field, Game, Rate, Stat, state_dtype, total
+from card_envs.game import Game, state_dtype
 from card_envs.options import describe_options
 from card_envs.scaffold._checks.findings import Finding, locate
 
@@ -44,7 +44,7 @@ def check_declarations(game: Game) -> Iterator[Finding]:
             missing = missing or " is missing" in finding.text
             yield finding
     yield from _check_options(modules["options"])
-    for name, demands in (("rules", _of_rules), ("bot", _of_bot), ("view", _of_view)):
+    for name, demands in (("rules", _of_rules), ("view", _of_view)):
         if missing:  # the later ones build on what the earlier ones demand
             return
         for demand in demands(game):
@@ -114,22 +114,12 @@ class Demand(NamedTuple):
     text: str
 
 
-def _is_number(value: object, kind: Any = int) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)
-
-
 def _of_rules(game: Game) -> Iterator[Demand]:
-    """Yield the demands on `rules.py`; numbers first, because fields and State depend on them."""
+    """Yield the demands on `rules.py`; fields first, because the State depends on them."""
     rules: Any = import_module(f"{game.package}.rules")  # as it was written, without the contract's defaults
-    numbers = ("NUM_SEATS", "PACK_SIZE")
-    for name in numbers:
-        value = getattr(rules, name)
-        yield Demand(name, _is_number(value) and value >= 1, f"{name}: expected a whole number from 1, got {value!r}")
     worst = rules.WORST_SCORE
     text = f"WORST_SCORE: expected 0 or less, the worst possible reward of one deal, got {worst!r}"
-    yield Demand("WORST_SCORE", _is_number(worst, (int, float)) and -np.inf < worst <= 0, text)
-    if not all(_is_number(getattr(rules, name)) for name in numbers):
-        return
+    yield Demand("WORST_SCORE", -np.inf < worst <= 0, text)
     fields = list(_of_fields(rules))
     yield from fields
     if not all(demand.met for demand in fields):
@@ -139,10 +129,6 @@ def _of_rules(game: Game) -> Iterator[Demand]:
     fits = len(sides) == rules.NUM_SEATS and set(sides) in ({0}, {0, 1})
     yield Demand("SIDES", fits, f"SIDES: expected one side, 0, or two for {rules.NUM_SEATS} seats, got {sides}")
     counts = game.rules.STATS
-    fits = all(isinstance(count, Stat) for count in counts) and len({count.name for count in counts}) == len(counts)
-    yield Demand("STATS", fits, f"STATS: expected Stats with different names, got {counts}")
-    alike = game.all_see_alike
-    yield Demand("ALL_SEE_ALIKE", isinstance(alike, bool), f"ALL_SEE_ALIKE: expected True or False, got {alike!r}")
     has_update_stats = hasattr(rules, "update_stats")
     yield Demand(
         "update_stats",
@@ -153,20 +139,14 @@ def _of_rules(game: Game) -> Iterator[Demand]:
 
 
 def _of_fields(rules: Any) -> Iterator[Demand]:
-    for name, size in (("ACTION_FIELDS", "NUM_ACTIONS"), ("OBS_FIELDS", "OBS_SIZE"), ("FULL_FIELDS", "FULL_SIZE")):
+    for name in ("ACTION_FIELDS", "OBS_FIELDS", "FULL_FIELDS"):
         fields = getattr(rules, name)
-        fits = isinstance(fields, tuple) and all(isinstance(field, Field) for field in fields)
-        yield Demand(name, fits, f"{name}: expected a tuple of Fields, got {fields!r:.60}")
-        if not fits:
-            return
         for field in fields:
             right = field.size > 0 and -128 <= field.low < field.high <= 127 and bool(field.meaning)
             yield Demand(name, right, f"{name}: expected size > 0, -128 <= low < high <= 127, a meaning; got {field}")
         names = [field.name for field in fields]
         twice = sorted({field for field in names if names.count(field) > 1})
         yield Demand(name, not twice, f"{name}: {', '.join(twice)} occurs twice")
-        declared = getattr(rules, size, total(fields))
-        yield Demand(size, declared == total(fields), f"{size} is {declared}; {name} add up to {total(fields)}")
     begins = rules.FULL_FIELDS[: len(rules.OBS_FIELDS)] == rules.OBS_FIELDS
     yield Demand("FULL_FIELDS", begins, "FULL_FIELDS: expected OBS_FIELDS first: (*OBS_FIELDS, …)")
 
@@ -179,12 +159,6 @@ def _of_state(rules: Any) -> Demand:
     fits = getattr(rules.STATE, "type", None) is np.record and not wrong
     expected = "STATE: expected state_dtype(NUM_SEATS, [fields of the game])"
     return Demand("STATE", fits, f"{expected}; {', '.join(wrong)} differ" if wrong else expected)
-
-
-def _of_bot(game: Game) -> Iterator[Demand]:
-    presets: Any = game.bot.PRESETS
-    fits = isinstance(presets, dict) and all(isinstance(name, str) for preset in presets.items() for name in preset)
-    yield Demand("PRESETS", fits, f"PRESETS: expected names of opponents by what they are called, got {presets!r:.80}")
 
 
 def _of_view(game: Game) -> Iterator[Demand]:
@@ -200,11 +174,8 @@ def _of_view(game: Game) -> Iterator[Demand]:
     )
     counts = {count.name for count in game.rules.STATS}
     for ratio in view.RATES:
-        for name in (ratio.counted, ratio.per) if isinstance(ratio, Rate) else ():
+        for name in (ratio.counted, ratio.per):
             yield Demand("RATES", name in counts, f"RATES: STATS has no {name!r}{did_you_mean(name, counts)}")
-    covered = sorted(action for actions in view.PHASES.values() for action in actions)
-    fits = not view.PHASES or covered == list(range(game.rules.NUM_ACTIONS))
-    yield Demand("PHASES", fits, f"PHASES: expected each of {game.rules.NUM_ACTIONS} actions in one of them")
     odd = [name for name in view.PHASES if not re.fullmatch("[a-z][a-z_]*", name)]
     yield Demand("PHASES", not odd, f"PHASES: expected words such as draw, or turn_up, got {', '.join(map(repr, odd))}")
 
