@@ -371,14 +371,9 @@ class UserNetwork(ActorNetwork):
     replayable = False  # it may do anything
 
     def __init__(self, game: Game, name: str) -> None:
-        """Create it by calling its class with the game.
+        """Create it by calling its class, `module:Class`, with the game.
 
-        Args:
-            game: the game.
-            name: `module:Class`.
-
-        Raises:
-            ValueError: there is no such class, it fails, or it is not a torch module.
+        Raises ValueError if there is no such class, it fails, or it is not a torch module.
         """
         super().__init__()
         check_installed()  # it is saved as an ONNX model: fail before training, not after

@@ -75,13 +75,7 @@ class MoveLabels:
     """Labels moves with their advantages over the baseline actions."""
 
     def __init__(self, game: Game, worlds: int = 1, finish: Finisher = finish_by_greedy) -> None:
-        """Choose how moves are tried.
-
-        Args:
-            game: the game.
-            worlds: number in which moves are tried, the deal itself among them; labels are means.
-            finish: plays the deals to their ends.
-        """
+        """Choose in how many worlds moves are tried, the deal itself among them; labels are means."""
         self.game = game
         self.worlds = worlds
         self.finish = finish
