@@ -142,3 +142,10 @@ def test_what_is_no_plan_is_refused() -> None:
 
 def test_portions() -> None:
     assert portions(7, 3) == [range(3), range(3, 6), range(6, 7)] and portions(0, 3) == []
+
+
+def test_games_longer_than_the_log_at_first_are_kept_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_of(HIGH_CARD, ("random", Valuing(HIGH_CARD)), keep_values=True)
+    games = play_games(plan, np.arange(3))
+    monkeypatch.setattr("card_envs.compare.games.LOG_SIZE", 2)
+    assert same(play_games(plan, np.arange(3)), games)

@@ -258,3 +258,12 @@ def test_a_plan_is_played_to_its_end_without_another_search(game: Game) -> None:
 def test_macros_win_more_than_single_actions(game: Game) -> None:
     one, other = (load_opponent(name, game) for name in ("search:16,moves=turn", "search:16"))
     assert play_pairs(game, one, other, 150, 3).margin_per_episode.low > 0
+
+
+def test_a_full_cache_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
+    game = games_under_test()[-1]
+    monkeypatch.setattr("card_envs.opponents.macros.MAX_ENTRIES", 3)
+    cache = PlanCache()
+    cache.actions.update({bytes([k]): 0 for k in range(4)})
+    cache.add(game, positions(game)[:1].copy(), np.full((1, 2), NO_ACTION, np.int16))
+    assert not cache.actions

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import random
+import signal
 import stat
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -16,6 +20,7 @@ import pytest
 
 from card_envs.system import files
 from card_envs.system.files import (
+    LEFTOVER,
     check_output,
     check_output_folder,
     read_file,
@@ -192,3 +197,41 @@ def test_what_is_no_lock_is_left_as_it_is(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError, match="is not an empty lock file"), files.locked(path):
         pass
     assert names(tmp_path) == [".lock"] and path.read_text() == "the only copy"
+
+
+def kill_at_random(work: Callable[[], object], longest: float, rng: random.Random) -> None:
+    """Let a child process do some work again and again, and kill it."""
+    child = os.fork()
+    if child == 0:
+        try:
+            while True:
+                work()
+        finally:
+            os._exit(1)
+    time.sleep(rng.uniform(0, longest))
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status)  # it was still at it
+
+
+@pytest.mark.slow
+def test_kills_while_saving(tmp_path: Path) -> None:
+    """A file and a folder are whole at every moment, the old ones or the new."""
+    folder, path = tmp_path / "opponent", tmp_path / "game.json"
+    contents = [bytes([number]) * (1 << 20) for number in (1, 2)]
+
+    def save() -> None:
+        for content in contents:
+            replace_folder(folder, {"a": content, "b": content}, own_files)
+            replace_file(path, content)
+
+    save()
+    rng, half_written = random.Random(0), 0
+    for _ in range(40):
+        kill_at_random(save, 0.05, rng)
+        if not folder.exists():  # between two renames: the old one is beside, perhaps with an older one's remains
+            next(old for old in tmp_path.glob(".old-*") if own_files(old) == ["a", "b"]).rename(folder)
+        first, second = ((folder / name).read_bytes() for name in "ab")
+        assert first == second and {first, path.read_bytes()} <= {*contents}
+        half_written += any(LEFTOVER.fullmatch(path.name) for path in tmp_path.iterdir())
+    assert half_written
