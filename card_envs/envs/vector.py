@@ -74,7 +74,7 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
             observation; the next step at that table ignores the action and begins the next episode, as Gymnasium's
             vector wrappers expect. "Disabled": the step returns the last observation; reset the table before the
             next step: `reset(options={"reset_mask": terminated})`.
-        illegal_move, obs_key, obs_dtype: as for `SingleSeatEnv`.
+        illegal_move, obs_key, obs_dtype: as for `CardEnv`.
         render_mode: "ansi": `render` returns a text for each table. "rgb_array": a picture [H, W, 3] uint8 for
             each (needs the extra `draw`).
         observe: "flat": the observations alone. "dict": a dict of observations and masks, for trainers that read
