@@ -24,7 +24,7 @@ HEAVY = IMAGES | {"rich", "scipy", "stable_baselines3", "tensorboard", "torch", 
 # Modules that only commands and users import.
 MAY_BE_HEAVY = {
     "__main__", "bench", "_play", "_watch", "suits", "report", "_command", "console", "_waiting", "waiting", "gpu",
-    "_actors", "_pickled",
+    "_actors",
 }  # fmt: skip
 # Shared tests that name games, as users see them; `tests/training` trains on one of the games.
 OF_A_GAME = {"games", "training"}

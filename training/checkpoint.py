@@ -91,15 +91,6 @@ def _header(data: bytes) -> bytes:
     return data[8 : 8 + int.from_bytes(data[:8], "little")]
 
 
-def _metadata(data: bytes) -> dict[str, str]:
-    """Return the metadata of the header; empty if there is none."""
-    try:
-        metadata: dict[str, str] = json.loads(_header(data))["__metadata__"]
-        return dict(metadata)
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return {}
-
-
 def read_checkpoint(path: Path) -> Memory:
     """Return the arrays and facts of a checkpoint.
 
@@ -132,7 +123,7 @@ def _read(path: Path) -> Memory:
     if not _is_sealed(data):
         raise ValueError(f"{path}: not a checkpoint: checksum mismatch: truncated or modified")
     try:
-        facts = CheckpointFacts.model_validate_json(_metadata(data)[FACTS])
+        facts = CheckpointFacts.model_validate_json(json.loads(_header(data))["__metadata__"][FACTS])
         return load(data), facts.model_dump()
     except ValidationError as error:
         first = error.errors()[0]
@@ -213,7 +204,5 @@ def restore_optimizer(optimizer: torch.optim.Adam, arrays: Arrays) -> None:
     states: dict[int, dict[str, torch.Tensor]] = {}
     for name, tensor in tensors(arrays).items():
         number, _, what = name.partition("/")
-        if what != "exp_avg" and bool((tensor < 0).any()):
-            raise ValueError(f"optimizer/{name}: expected no negative numbers")
         states.setdefault(int(number), {})[what] = tensor
     optimizer.load_state_dict({**optimizer.state_dict(), "state": states})

@@ -9,40 +9,23 @@ graph knows, and takes nothing from Python that changes between two calls.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Protocol
+from typing import TypeAlias
 
 import torch
 
 WARM_UPS = 2  # calls before a function is captured: libraries and Adam allocate memory in the first
 
 
-class Graphs(Protocol):
-    """Repeats functions without arguments or results.
-
-    Attributes:
-        replays: functions are not called each time: see the rules above.
-    """
-
-    replays: bool
-
-    def repeat(self, name: Hashable, function: Callable[[], None]) -> None:
-        """Run a function, or its graph; functions of one name must do the same."""
-        ...
-
-    def forget(self) -> None:
-        """Capture all functions again, since tensors that they used have moved."""
-        ...
-
-
 class NoGraphs:
     """Calls functions: on a CPU, and where the tensors' sizes are not known before."""
 
-    replays = False
+    replays = False  # functions are called each time
 
     def __init__(self, *generators: torch.Generator) -> None:
         pass
 
     def repeat(self, name: Hashable, function: Callable[[], None]) -> None:
+        """Call a function without arguments or results; those of one name must do the same."""
         function()
 
     def forget(self) -> None:
@@ -70,6 +53,7 @@ class ReplayedGraphs:
         self._replays[name]()
 
     def forget(self) -> None:
+        """Capture all functions again, since tensors that they used have moved."""
         self._calls.clear()
         self._replays.clear()
 
@@ -107,3 +91,6 @@ class CudaGraphs(ReplayedGraphs):
         except RuntimeError as error:
             raise ValueError(f"no CUDA graph could be captured; graphs = false does without: {error}") from error
         return graph.replay
+
+
+Graphs: TypeAlias = NoGraphs | ReplayedGraphs

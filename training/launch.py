@@ -22,13 +22,8 @@ LOST = 3  # exit code: the run failed, its checkpoint is good
 def processes_for(config: Config, wanted: int, available: int | None = None) -> int:
     """Return the number of processes that share a run.
 
-    Args:
-        config: settings of the whole run.
-        wanted: number of processes; 0: one for each core, as far as tables and minibatches can be divided.
-        available: the number of cores; None: those of this machine.
-
-    Raises:
-        ValueError: the run can't be divided among that many.
+    With 0 wanted, there is one for each core that is available (default: on this machine), as far as tables and
+    minibatches can be divided. Raises ValueError if the run can't be divided among that many.
     """
     if wanted == 0:
         most = max(1, min(available or cores(), config.num_envs // MIN_ENVS))

@@ -8,7 +8,7 @@ lookahead cost hundreds of `greedy`'s moves, and are kept where memory allows. K
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -46,18 +46,6 @@ class Moves(NamedTuple):
     changes: torch.Tensor | tuple[SparseRows, torch.Tensor]
 
 
-class MoveSource(Protocol):
-    """What the moves of N decisions change."""
-
-    def of(self, rows: Selection) -> Moves:
-        """Return the moves of some of the decisions."""
-        ...
-
-    def action_mask(self) -> torch.Tensor:
-        """Return [N, A] int8, 1 for each move with a row."""
-        ...
-
-
 class MoveReading(NamedTuple):
     """What the networks at some tables read about moves.
 
@@ -84,6 +72,7 @@ class HostMoves:
         self._num_actions = rules.NUM_ACTIONS
 
     def of(self, rows: Selection) -> Moves:
+        """Return the moves of some of the decisions."""
         first, action, sparse = self.after
         moves, decision = (tensor.numpy() for tensor in moves_of(torch.from_numpy(first), rows))
         last = sparse.entry[sparse.starts[moves + 1] - 1]  # the baseline's entry comes last
@@ -92,6 +81,7 @@ class HostMoves:
         return Moves(decisions, actions, is_baseline, (sparse, numbers))
 
     def action_mask(self) -> torch.Tensor:
+        """Return [N, A] int8, 1 for each move with a row."""
         return torch.from_numpy(self.after.action_mask(self._num_actions))
 
 
@@ -181,21 +171,16 @@ class StoredMoves:
         return mask
 
 
+MoveSource: TypeAlias = HostMoves | DeviceMoves | StoredMoves  # what the moves of N decisions change
+
+
 class DeviceRecorder:
     """The moves of a rollout's decisions at tables on a GPU, whose States it keeps; with lookahead, rows as well."""
 
     def __init__(
         self, game: Game, reading: MoveReading, num_steps: int, tables: GpuBatchEnv, most_kept: int | None = None
     ) -> None:
-        """Begin to record a rollout.
-
-        Args:
-            game: the game.
-            reading: what the networks read.
-            num_steps: T of the rollout.
-            tables: the tables that play.
-            most_kept: bytes of rows that may be kept for the update; None: as many as memory allows.
-        """
+        """Begin to record T steps; `most_kept` bytes of rows are kept for the update, or as many as memory allows."""
         self.game = game
         self.reading = reading
         self.tables = tables

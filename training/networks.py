@@ -219,14 +219,7 @@ class Network(ActorNetwork):
     """
 
     def __init__(self, fields: tuple[Field, ...], hidden: list[int], outputs: int, head_gain: float) -> None:
-        """Set orthogonal weights and zero biases.
-
-        Args:
-            fields: the observation's fields; they give its size and scale.
-            hidden: sizes of the hidden layers, at least one.
-            outputs: size of the last layer.
-            head_gain: gain of the last layer's weights.
-        """
+        """Set orthogonal weights and zero biases; `head_gain` is the gain of the last layer's weights."""
         super().__init__()
         self.scale = input_scale(fields)
         self.num_outputs = outputs
@@ -298,12 +291,7 @@ class AfterstateActor(Network):
     ) -> None:
         """Set weights so that a move's first layer gives what the observation's would give after the move.
 
-        Args:
-            game: the game.
-            hidden: sizes of the hidden layers, at least one.
-            baseline_bonus: initial bonus of `greedy`'s move; 0: the network is not shown that move.
-            head_gain: gain of the last layer's weights.
-            lookahead: read what `greedy` makes of moves: see `LookaheadPolicy`.
+        `baseline_bonus` is the initial bonus of `greedy`'s move; 0: the network is not shown that move.
         """
         rules = game.rules
         super().__init__(game.input_fields, hidden, 1, head_gain)
@@ -383,14 +371,9 @@ class UserNetwork(ActorNetwork):
     replayable = False  # it may do anything
 
     def __init__(self, game: Game, name: str) -> None:
-        """Create it by calling its class with the game.
+        """Create it by calling its class, `module:Class`, with the game.
 
-        Args:
-            game: the game.
-            name: `module:Class`.
-
-        Raises:
-            ValueError: there is no such class, it fails, or it is not a torch module.
+        Raises ValueError if there is no such class, it fails, or it is not a torch module.
         """
         super().__init__()
         check_installed()  # it is saved as an ONNX model: fail before training, not after

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from collections import Counter
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -36,7 +36,9 @@ def draw(runs: list[Path], out: Path, hours: bool = False) -> None:
     mpl.use("agg")
     from matplotlib import pyplot as plt
 
-    logs = {label: _entries(run) for label, run in _labels(runs).items()}
+    names = {run: run.absolute().name for run in runs}
+    counts = Counter(names.values())
+    logs = {name if counts[name] == 1 else str(run): _entries(run) for run, name in names.items()}
     logged = {name for entries in logs.values() for entry in entries for name in entry if entry[name] is not None}
     panels = [panel for panel in PANELS if logged & panel[1].keys()]
     rows = -(-len(panels) // 2)
@@ -82,18 +84,6 @@ def _draw_measured(
         if note := entry.get("note"):
             label = note if explain else None
             axis.plot([place], [entry[name]], "o", color=color, markerfacecolor="white", markersize=8, label=label)
-
-
-def _labels(runs: list[Path]) -> dict[str, Path]:
-    """Return the runs by name, with as much of the path before it as tells it from the others; each run once."""
-    folders = {Path(os.path.abspath(run)): run for run in runs}  # noqa: PTH100 (links keep their names)
-
-    def label(folder: Path) -> str:
-        ends = (folder.parts[-number:] for number in range(1, len(folder.parts) + 1))
-        alone = (end for end in ends if sum(other.parts[-len(end) :] == end for other in folders) == 1)
-        return str(Path(*next(alone, folder.parts)))
-
-    return {label(folder): run for folder, run in folders.items()}
 
 
 def _entries(run: Path) -> list[dict[str, Any]]:

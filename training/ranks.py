@@ -28,11 +28,7 @@ class Ranks:
     """
 
     def __init__(self, device: str = "cpu") -> None:
-        """Find the other processes.
-
-        Args:
-            device: where gradients are; figures and checkpoints are exchanged on the CPU.
-        """
+        """Find the other processes; gradients are on `device`, figures and checkpoints are exchanged on the CPU."""
         self.rank = int(os.environ.get("RANK", "0"))
         self.count = int(os.environ.get("WORLD_SIZE", "1"))
         if self.count > 1 and not distributed.is_initialized():

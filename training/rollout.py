@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -47,28 +47,10 @@ class Moment(NamedTuple):
     log_probs: torch.Tensor
 
 
-class Sampler(Protocol):
-    """Draws legal moves from the softmax of networks' scores.
-
-    Attributes:
-        generators: torch's, that it draws from.
-    """
-
-    generators: tuple[torch.Generator, ...]
-
-    def begin(self) -> None:
-        """Begin a rollout: all that its draws depend on comes from the stream now, or then."""
-        ...
-
-    def decide(self, players: Players, inputs: Inputs, moment: Moment) -> None:
-        """Choose the networks' moves and write them into `moment`."""
-        ...
-
-
 class CompiledSampler:
     """Scores the tables of each network alone, and draws by the inverse of the distribution function."""
 
-    generators: tuple[torch.Generator, ...] = ()
+    generators: tuple[torch.Generator, ...] = ()  # that it draws from
 
     def __init__(self, rng: np.random.Generator, pool: slice, device: torch.device) -> None:
         self.rng = rng
@@ -77,6 +59,7 @@ class CompiledSampler:
         """Do nothing: draws come from the stream one by one."""
 
     def decide(self, players: Players, inputs: Inputs, moment: Moment) -> None:
+        """Choose the networks' moves and write them into `moment`."""
         mask, mover, actions, log_probs = (tensor.numpy() for tensor in moment)
         rows, start = inputs.seen.obs.numpy(), inputs.seen.size - mask.shape[1]
         for network, player in players:
@@ -98,6 +81,7 @@ class GumbelSampler:
         self.generators: tuple[torch.Generator, ...] = (self.generator,)
 
     def begin(self) -> None:
+        """Begin a rollout: all that its draws depend on comes from the stream now."""
         self.generator.manual_seed(int(self.rng.integers(1 << 63)))
 
     def decide(self, players: Players, inputs: Inputs, moment: Moment) -> None:
@@ -170,7 +154,7 @@ class Backend(NamedTuple):
     device: torch.device
     tables: Callable[..., TensorTables]
     dense: bool
-    sampler: Callable[[np.random.Generator, slice, torch.device], Sampler]
+    sampler: Callable[[np.random.Generator, slice, torch.device], CompiledSampler | GumbelSampler]
     recorder: Callable[[Game, MoveReading, int, Any], HostRecorder | DeviceRecorder]
     graphs: Callable[..., Graphs] = NoGraphs
 
@@ -215,16 +199,7 @@ class Rollout:
         self, game: Game, config: Config, options: dict[str, Any], seed: list[int], backend: Backend = HOST,
         label: Labels | None = None,
     ) -> None:  # fmt: skip
-        """Deal all tables.
-
-        Args:
-            game: the game.
-            config: number of tables and steps, and the players.
-            options: the game's options.
-            seed: seed of deals and draws.
-            backend: what differs between devices.
-            label: gives the labels to learn from, where it is not the rewards that teach a critic.
-        """
+        """Deal all tables; `label` gives the labels to learn from, where it is not the rewards that teach a critic."""
         rules = game.rules
         self.game, self.config, self.backend, self.label = game, config, backend, label
         deals = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> np.uint64(1))

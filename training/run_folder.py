@@ -63,16 +63,8 @@ class RunFolder:
     def begin(self, config: Config, checkpoint_bytes: int, resume: bool) -> Path | None:
         """Make the folder, unless the run is resumed, and write the resolved settings, each with its description.
 
-        Args:
-            config: the settings.
-            checkpoint_bytes: about the size of a checkpoint.
-            resume: go on in the folder.
-
-        Returns:
-            Where an earlier run of that name was moved to.
-
-        Raises:
-            ValueError: there is too little space, or something else has the name, which is left as it is.
+        Returns where an earlier run of that name was moved to. Raises ValueError if there is too little space, or
+        something else has the name, which is left as it is.
         """
         self._check_space(CHECKPOINTS * checkpoint_bytes + REST)
         aside = None

@@ -8,7 +8,7 @@ arise in play.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import torch
@@ -22,39 +22,12 @@ from card_envs.game import Game, Int64s, UInt64s
 
 from .checkpoint import Arrays
 
-
-class TensorTables(Protocol):
-    """B tables as tensors of one device: `HostTables`, or `GpuBatchEnv`, which documents the same members.
-
-    With `out`, whose `seen`, `seat`, `rewards` and `done` have T time steps, they have them as well, and `observe` and
-    `step` write to one of them.
-    """
-
-    game: Game
-    skip_forced: bool
-    obs: torch.Tensor
-    mask: torch.Tensor
-    seat: torch.Tensor
-    rewards: torch.Tensor
-    done: torch.Tensor
-
-    @property
-    def streams(self) -> torch.Tensor: ...
-    @property
-    def state_bytes(self) -> torch.Tensor: ...
-    def run(self, loop: Any, number: int, *arguments: Any, bot: str = "") -> None: ...
-    def parts(self, rows: torch.Tensor, most: int) -> tuple[Sequence[torch.Tensor], int]: ...
-    def observe(self, t: int | None = None) -> None: ...
-    def step(self, actions: torch.Tensor, t: int | None = None) -> None: ...
-    def check(self) -> None: ...
-    def bot_actions(self, bot: str, actions: torch.Tensor) -> None: ...
-    def observe_all(self, full: torch.Tensor, seat: int | None = None) -> None: ...
-    def read_states(self) -> NDArray[Any]: ...
-    def write_states(self, states: NDArray[Any]) -> None: ...
+if TYPE_CHECKING:  # it needs CUDA
+    from card_envs.engine.gpu import GpuBatchEnv
 
 
 class HostTables:
-    """`BatchEnv` as tensors that share its memory."""
+    """`BatchEnv` as tensors that share its memory; the members are those of `GpuBatchEnv`, which documents them."""
 
     def __init__(
         self, game: Game, num_tables: int, seed: int, out: Mapping[str, torch.Tensor] | None = None, **options: Any
@@ -113,6 +86,9 @@ class HostTables:
     def write_states(self, states: NDArray[Any]) -> None:
         self.env.states[:] = states
         self.env.observe(self._first)
+
+
+TensorTables: TypeAlias = "HostTables | GpuBatchEnv"  # B tables as tensors of one device
 
 
 class EpisodeLog:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import threading
 from types import TracebackType
 from typing import Any
 
@@ -56,22 +55,14 @@ class Watcher:
         self._task = self._progress.add_task(folder.path.name, total=1.0, rate="", left="", figures="")
 
     def __enter__(self) -> Watcher:
-        self._report = threading.excepthook
-        threading.excepthook = self._on_lost_thread
         self._progress.start()
         return self
-
-    def _on_lost_thread(self, lost: threading.ExceptHookArgs) -> None:
-        """TensorBoard's thread can't write: `add_scalar` or `close` raises the same, and that is reported."""
-        if not issubclass(lost.exc_type, OSError):
-            self._report(lost)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self._progress.stop()
         try:
             self._board.close()
         finally:
-            threading.excepthook = self._report
             self._log.close()
 
     def show(self, entry: dict[str, Any], progress: float, measuring: float = 0.0) -> None:

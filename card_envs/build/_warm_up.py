@@ -17,7 +17,7 @@ import numpy as np
 from card_envs.bench import batch_out_of_step
 from card_envs.compare._solving import SolveTask
 from card_envs.compare.contests import Contest
-from card_envs.compare.estimates import estimate, share
+from card_envs.compare.estimates import FEWEST_SHOWN, estimate, share
 from card_envs.compiling import specialize
 from card_envs.compiling._specialize import BOTS
 from card_envs.data import Plan
@@ -139,7 +139,7 @@ def warm_up_comparison(game: Game) -> None:
     contest = Contest(game, ("random", "greedy"))
     contest.play(np.arange(1))
     Plan(game, ("greedy",), 1).play(range(1))
-    values = np.array([0.1, 0.5, 0.7])
+    values = np.linspace(0.1, 0.7, FEWEST_SHOWN)  # of fewer no interval is computed
     estimate(values)
     share(values)
 

@@ -97,7 +97,7 @@ def modes_in_words(modes: Iterable[tuple[str, bool | None]]) -> str:
     return "; ".join(f"{text}: {', '.join(names)}" for text, names in by_mode.items() if names)
 
 
-def lineups(game: Game, num_policies: int) -> list[tuple[int, ...]]:
+def _lineups(game: Game, num_policies: int) -> list[tuple[int, ...]]:
     """Return all pairings or, in a solitaire, each policy by itself."""
     if game.num_sides > 2:
         raise ValueError(f"{game.name}: comparisons are for games with one or two sides, not {game.num_sides}")
@@ -157,7 +157,7 @@ class Contest(Plan):
     def check(self) -> None:
         """Raise ValueError, before anything is played, for a game, name or option that does not fit."""
         super().check()
-        lineups(self.game, len(self.players))
+        _lineups(self.game, len(self.players))
         self.load()
         if self.partner and self.game.num_sides == self.game.rules.NUM_SEATS:
             raise ValueError(f"{self.game.name}: no side has a second seat for a partner, got {self.partner!r}")
@@ -180,7 +180,7 @@ class Contest(Plan):
         decisions = np.zeros(len(self.players), np.int64)
         stats: list[Any] = [0] * len(self.players)
         num_recorded = int((np.asarray(numbers) < self.recorded).sum())
-        for lineup in lineups(self.game, len(self.players)):
+        for lineup in _lineups(self.game, len(self.players)):
             games = play_games(self.plan(lineup, keep_moves=num_recorded > 0), numbers, watch)
             rows.append((_figures_alone if self.game.is_solitaire else _pair_figures)(self.game, games))
             for which, i in enumerate(lineup):
@@ -209,7 +209,7 @@ class Contest(Plan):
 
     def expected_moves(self, numbers: NDArray[np.int64]) -> int:
         """Estimate the number of moves that `play` makes from a playout by `greedy`, which takes milliseconds."""
-        rows = lineups(self.game, len(self.players))
+        rows = _lineups(self.game, len(self.players))
         twin = replace(self, players=("greedy",) * len(self.players), partner="", frame=("", ""))
         return len(rows) * int(play_games(twin.plan(rows[0]), numbers).num_moves.sum())
 

@@ -158,14 +158,7 @@ def _present(figures: PolicyFigures | PairingFigures) -> dict[str, Any]:
 def standings(
     contest: Contest, part: Part, solved: Sequence[Solved] | None = None, *, stopped: bool = False
 ) -> Standings:
-    """Return the results of a contest.
-
-    Args:
-        contest: what was played.
-        part: its results.
-        solved: all its deals, or None.
-        stopped: whether the contest was stopped early.
-    """
+    """Return the results of a contest, whose deals a solver may have `solved`, all of them."""
     deals_per_episode = contest.deals_per_episode
     names = contest.names
     policies = _policies(contest, part, solved)

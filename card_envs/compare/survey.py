@@ -74,7 +74,7 @@ class SelfPlayed(NamedTuple):
     sums: NDArray[np.float64]
 
 
-def play_portion(plan: GamePlan, numbers: range) -> SelfPlayed:
+def _play_portion(plan: GamePlan, numbers: range) -> SelfPlayed:
     """Play these games; return what self-play statistics need of them, which is small."""
     game, games = plan.game, play_games(plan, np.array(numbers))
     reasons, points = game.outcomes(games.states)
@@ -139,7 +139,7 @@ def survey(
 def play_portions(plan: GamePlan, episodes: int, workers: Executor = THIS_PROCESS) -> Iterator[SelfPlayed]:
     """Play episodes as `survey` does; yield portions as they are finished."""
     check_int(episodes, 1, MOST_EPISODES, "episodes")
-    return workers.spread(partial(play_portion, plan), portions(episodes, EPISODES_AT_ONCE))
+    return workers.spread(partial(_play_portion, plan), portions(episodes, EPISODES_AT_ONCE))
 
 
 def wins_of(game: Game, scores: NDArray[np.float64], seats: NDArray[np.int8]) -> NDArray[np.float64]:

@@ -17,7 +17,7 @@ import numpy as np
 from card_envs.compiling._digest import digest_sources, file_digests, first_used, function_digest, functions_in
 from card_envs.compiling._specialize import game_sources
 from card_envs.game import Game
-from card_envs.opponents.policy import AdaptedPolicy, Opponent, Policy, PolicyLike, as_policy, unchecked
+from card_envs.opponents.policy import UNCHECKED, AdaptedPolicy, Opponent, Policy, PolicyLike, as_policy
 
 HEX_DIGITS = 16
 OWN = Path(__file__).parents[1]
@@ -102,7 +102,8 @@ def _code_of(policy: type | FunctionType) -> list[bytes]:
 
 def _code_in(value: Any) -> Iterator[type | FunctionType]:
     """Yield the functions of a method, a property or a compiled function; of other values their type."""
-    value = unchecked(value)
+    if isinstance(value, FunctionType):
+        value = vars(value).get(UNCHECKED, value)  # what the user wrote, not the check around it
     if isinstance(value, (staticmethod, classmethod)):
         value = value.__func__
     elif isinstance(value, (property, cached_property)):

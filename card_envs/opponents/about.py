@@ -74,13 +74,7 @@ def _without_weights(folder: Path, game: Game | None, sampled: bool) -> TrainedP
 def unlike_training(name: str, policy: Policy, game: Game, options: Mapping[str, Any]) -> str:
     """Return a warning if a policy, or a part of it, was trained under other options of the game; empty if not.
 
-    The reward does not count: a network does not see it.
-
-    Args:
-        name: the policy's name.
-        policy: a policy; the folders of its networks hold their options in training.
-        game: the game.
-        options: those that it plays under.
+    The reward does not count: a network does not see it. The folders of networks hold their options in training.
     """
     played = asdict(game.validated(dict(options))) | {REWARD: None}
     for network in policy.parts():

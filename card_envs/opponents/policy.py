@@ -110,14 +110,6 @@ class Decisions:
         move_text = partial(self.game.view.move_text, state)
         raise illegal_move(self.game, int(numbers[row]), mask, f"{who} at {self._shown(row)}", move_text)
 
-    def check_probabilities(self, probabilities: Any, who: str) -> NDArray[np.floating]:
-        """Return an array of probabilities if its shape [n, A] and type are right. Raises PolicyError."""
-        probabilities, shape = np.asarray(probabilities), self.mask.shape
-        if probabilities.shape != shape or probabilities.dtype.kind != "f":
-            got = f"{probabilities.dtype} of shape {probabilities.shape}"
-            raise PolicyError(f"{who}: probabilities: expected floats of shape {shape}, got {got}")
-        return probabilities
-
     def failure(self, error: Exception, who: str) -> PolicyError:
         """Return the error to raise from an exception in a policy: it names the policy, the line and the decision."""
         last = traceback.extract_tb(error.__traceback__)[-1:]
@@ -163,6 +155,15 @@ class Decisions:
 QUESTIONS = ("act", "act_and_evaluate", "probabilities", "evaluate")
 
 
+def _check_probabilities(decisions: Decisions, answer: Any, who: str) -> NDArray[np.floating]:
+    """Return an array of probabilities if its shape [n, A] and type are right. Raises PolicyError."""
+    probabilities, shape = np.asarray(answer), decisions.mask.shape
+    if probabilities.shape != shape or probabilities.dtype.kind != "f":
+        got = f"{probabilities.dtype} of shape {probabilities.shape}"
+        raise PolicyError(f"{who}: probabilities: expected floats of shape {shape}, got {got}")
+    return probabilities
+
+
 def _with_check(method: Function, question: str = "act") -> Function:
     """Return a method of a policy that checks its answer, and names the policy in what it raises."""
 
@@ -176,7 +177,7 @@ def _with_check(method: Function, question: str = "act") -> Function:
             if question == "act_and_evaluate":
                 actions, values = answer
                 return decisions.check(actions, who), values
-            return decisions.check_probabilities(answer, who) if question == "probabilities" else answer
+            return _check_probabilities(decisions, answer, who) if question == "probabilities" else answer
         except (IllegalMove, PolicyError):
             raise
         except Exception as error:
@@ -186,7 +187,7 @@ def _with_check(method: Function, question: str = "act") -> Function:
     return ask  # type: ignore[return-value]
 
 
-def unchecked(method: Any) -> Any:
+def _unchecked(method: Any) -> Any:
     """Return the method as its class defines it, without the check that `Policy` adds; anything else as it is."""
     return vars(method).get(UNCHECKED, method) if isinstance(method, FunctionType) else method
 
@@ -225,7 +226,7 @@ class Policy:
         super().__init_subclass__(**arguments)
         for name in QUESTIONS:
             method = getattr(cls, name)
-            if method is not getattr(Policy, name) and method is unchecked(method):
+            if method is not getattr(Policy, name) and method is _unchecked(method):
                 setattr(cls, name, _with_check(method, name))
 
     @_with_check
@@ -578,7 +579,7 @@ PolicyLike: TypeAlias = Policy | Opponent | Acting | Callable[[Decisions, np.ran
 
 
 def as_policy(player: PolicyLike, where: str, game: Game | None = None) -> Policy:
-    """Return the policy that an object stands for; `card_envs.opponents.load_policy` takes names as well.
+    """Return the policy that an object stands for; `load_opponent` takes names.
 
     Args:
         player: a `Policy`; an opponent; an object with `act`; or a function of (decisions, rng).
@@ -604,7 +605,7 @@ def as_policy(player: PolicyLike, where: str, game: Game | None = None) -> Polic
 def _is_checked(policy: Policy) -> bool:
     """Return whether the policy's answers are checked: none of its methods was replaced after its class was made."""
     methods = [getattr(type(policy), name) for name in QUESTIONS]
-    of_classes = all(method is not unchecked(method) or method in vars(Policy).values() for method in methods)
+    of_classes = all(method is not _unchecked(method) or method in vars(Policy).values() for method in methods)
     return of_classes and not vars(policy).keys() & set(QUESTIONS)
 
 

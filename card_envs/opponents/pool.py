@@ -19,7 +19,7 @@ from card_envs.engine.buffers import check_choice, check_game, check_int, check_
 from card_envs.game import Game
 from card_envs.games import get_game
 from card_envs.opponents.names import load_policy
-from card_envs.opponents.networks.torch_policy import TorchPolicy, evaluate
+from card_envs.opponents.networks.torch_policy import TorchPolicy
 from card_envs.opponents.policy import Opponent, Policy, PolicyLike
 from card_envs.system.files import short_repr
 
@@ -151,7 +151,7 @@ class OpponentPool:
         if not isinstance(snapshot, str):
             policy = copy.deepcopy(policy)
         if isinstance(policy, TorchPolicy):
-            evaluate(policy.module)
+            policy.module.eval()
         member = self._member(policy, f"snapshot-{self._num_added + 1}" if name is None else name)
         self._num_added += 1
         self._snapshots.append((self._num_added, member))

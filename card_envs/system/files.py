@@ -246,8 +246,10 @@ def read_file(path: str | Path, limit: int) -> bytes:
     """
     path = user_path(path)
     with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size  # 0 of a pipe
-        data = file.read(size or limit + 1) if size <= limit else b""
+        status = os.fstat(file.fileno())
+        size = status.st_size  # 0 of a pipe; `read` reserves as much memory as it may return
+        most = size if stat.S_ISREG(status.st_mode) else limit + 1
+        data = file.read(most) if size <= limit else b""
     if max(size, len(data)) > limit:
         raise ValueError(f"{path}: {max(size, len(data)):,} bytes or more; expected at most {limit:,}")
     return data

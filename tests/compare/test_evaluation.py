@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from card_envs.compare.contests import Contest, chunks, join
 from card_envs.compare.evaluation import Evaluation, evaluate_every
 from card_envs.compare.pairs import play_pairs
 from card_envs.opponents.networks.onnx import OnnxPolicy, module_to_onnx
@@ -280,15 +279,3 @@ def test_without_stable_baselines_its_extra_is_named(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "stable_baselines3.common.callbacks", None)
     with pytest.raises(ValueError, match=r"callback: stable.baselines3.* is missing: pip install 'card_envs\[sb3\]'"):
         quiet("trivial").callback()
-
-
-def test_players_given_by_name_keep_nothing() -> None:
-    """Neither from one portion to the next, wherever they are played, nor from one measurement to the next."""
-    name = "tests.conftest:Counting"
-    played = play_pairs(GAME, name, "greedy", 40)
-    contest = Contest(GAME, (name, "greedy"))
-    parts = [contest.play(numbers) for numbers in reversed(chunks(40))]
-    assert len(parts) > 1 and np.array_equal(played.margins, join(parts).margins[0])
-    evaluation = evaluate_every(1, "greedy", GAME, (name,), pairs=40)
-    first, second = (evaluation(step)[name] for step in (0, 1))
-    assert np.array_equal(first.margins, second.margins)

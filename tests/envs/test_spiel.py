@@ -179,6 +179,7 @@ def test_states_go_through_text_and_pickle(game: Game) -> None:
             made.deserialize_state(state.serialize()),
             pickle.loads(pickle.dumps(state)),
             copy.deepcopy(state),
+            copy.copy(state),
         ):
             assert other.history() == state.history() and str(other) == str(state)
             if not state.is_chance_node():

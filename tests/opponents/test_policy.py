@@ -168,6 +168,45 @@ def test_a_policy_may_name_itself() -> None:
     assert opponent.within(1.0).policy.name == "you" and own.name == "me"
 
 
+class Forbidden:
+    """Its actions are illegal."""
+
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+        return decisions.mask.argmin(axis=1)
+
+
+class Mixed(Forbidden, Policy):
+    """It inherits what it plays from a class that is not a policy."""
+
+
+class Replaced(RandomPolicy):
+    """Its method is put in the place of another."""
+
+
+Replaced.act = Forbidden.act  # type: ignore[method-assign, assignment]
+
+
+def test_answers_are_checked_wherever_they_are_from() -> None:
+    """From a class, one beside it, a method that was replaced in a class or in an object; also in a direct call."""
+    decisions, rng = decisions_at(TINY, some(positions(TINY), 20)), np.random.default_rng(0)
+    replaced: Any = RandomPolicy()
+    replaced.act = Forbidden().act
+    with pytest.raises(IllegalMove, match="policy Mixed at"):
+        Mixed().act(decisions, rng)
+    for own in (Forbidden(), Mixed(), Replaced(), replaced):
+        with pytest.raises(IllegalMove, match="policy mine at"):
+            Opponent("mine", TINY, own).act(decisions, rng)  # type: ignore[arg-type]
+
+
+def test_evaluate_of_an_opponent_is_rank_moves() -> None:
+    """With a warning."""
+    env = env_with(TINY, {})
+    env.reset(seed=1)
+    view, opponent = env.view(env.agent_selection), load_opponent("greedy", TINY)
+    with pytest.warns(DeprecationWarning, match="rank_moves"):
+        assert opponent.evaluate(view) == opponent.rank_moves(view)
+
+
 @pytest.mark.parametrize("given", [Acts, "greedy", None, 3, object()])
 def test_what_is_no_policy_is_refused(given: Any) -> None:
     for use in (

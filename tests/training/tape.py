@@ -78,7 +78,7 @@ class TapedGraphs(ReplayedGraphs):
     def warm_up(self, function: Step) -> None:
         function()
 
-    def captured(self, function: Step) -> Step:
+    def capture(self, function: Step) -> Step:
         counting, TapedGraphs.counting = TapedGraphs.counting, Tape(records=True)
         try:
             with _disable_current_modes(), TapedGraphs.counting as tape:  # type: ignore[no-untyped-call]

@@ -141,7 +141,6 @@ FORGED: dict[str, tuple[Callable[[checkpoint.Arrays, dict[str, Any]], None], str
     "moves after the end": (moves_appended, "moves: number "),
     "other keys": (other_keys, "dealt_from: expected 16 of uint64"),
     "weights of no number": (fill("algorithm/actor/first_weight", float("nan")), "finite"),
-    "negative squares": (fill("algorithm/optimizer/0/exp_avg_sq", -1.0), "negative"),
 }
 
 

@@ -129,20 +129,6 @@ def test_files_with_a_byte_order_mark_and_home_folders(tmp_path: Path, monkeypat
     assert config.game == "high_card" and config.runs == tmp_path / "runs"
 
 
-@pytest.mark.parametrize("depth", [100, 900, 100_000])
-def test_what_is_nested_without_end(depth: int, tmp_path: Path) -> None:
-    deep = "[" * depth + "]" * depth
-    dotted = ".a" * depth
-    texts = [f"options = {{deals = {deep}}}", f"learning_rate = {deep}", f"options{dotted} = 1", f"[options{dotted}]"]
-    texts += [f"x{dotted} = 1", f"seed = {'1' * 100 * depth}", f"learning_rate = {'[' * depth}", f"[[stages{dotted}]]"]
-    for text in texts:
-        with pytest.raises(ValueError, match=r"my_run\.toml|option ") as error:
-            load_config(written(tmp_path, f"{MINIMAL}{text}\n"))
-        assert len(str(error.value)) < 3000
-        with pytest.raises(ValueError, match=r"TOML|key|option|learning_rate|seed"):
-            load_config(written(tmp_path, MINIMAL), [text])
-
-
 def test_only_files_of_settings_are_read(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"/dev/zero: .* bytes or more"):
         load_config(Path("/dev/zero"))

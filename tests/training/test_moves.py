@@ -96,16 +96,14 @@ class GivenMoves:
     def of(self, rows: Selection) -> Moves:
         return self.found
 
-    def action_mask(self) -> torch.Tensor:
-        raise NotImplementedError
-
 
 def assert_scored_alike(found: Any, expected: Afterstates, seen: Any, game: Game, reading: MoveReading) -> None:
     """A network makes of dense rows what it makes of sparse ones, within rounding."""
     actor = AfterstateActor(game, [8], 2.0 if reading.shows_baseline else 0.0, 1.0, reading.lookahead)
     rows, obs = torch.arange(len(seen)), torch.from_numpy(seen)
+    given: Any = GivenMoves(found)
     with torch.no_grad():
-        scores = actor.logits(Inputs(Observations(obs, dense=True), GivenMoves(found)), rows)
+        scores = actor.logits(Inputs(Observations(obs, dense=True), given), rows)
         others = actor.logits(Inputs(Observations(obs), HostMoves(expected, game.rules)), rows)
     torch.testing.assert_close(scores, others, rtol=1e-4, atol=1e-5)
 

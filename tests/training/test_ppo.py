@@ -214,7 +214,7 @@ one.save_checkpoint(checkpoint)
 other.load_checkpoint(checkpoint)
 one.iterate()
 other.iterate()
-mine, theirs = ({**run.algorithm.memory()[0], **run.algorithm.own_memory()[0]} for run in (one, other))
+mine, theirs = ({**run.algorithm.memory()[0], **run.algorithm.rank_memory()[0]} for run in (one, other))
 assert all(np.array_equal(mine[name], theirs[name]) for name in mine)
 np.savez(Path(folder, "memory.npz"), **mine)
 """

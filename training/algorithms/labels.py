@@ -7,7 +7,8 @@ move of it: on a GPU, a thread.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -23,26 +24,9 @@ from ..tables import TensorTables
 
 PAIRS_PER_LAUNCH = 1 << 17  # on a GPU, each with a State of its own
 DRAWS_PER_LAUNCH = 1 << 12  # likewise, each with SCRATCH_STATES of them
-
-
-class Finisher(Protocol):
-    """A function that plays deals to their ends."""
-
-    def __call__(
-        self, tables: TensorTables, states: torch.Tensor, pairs: torch.Tensor, rng: np.random.Generator
-    ) -> torch.Tensor:
-        """Play moves and finish the deals.
-
-        Args:
-            tables: tables that run the loops.
-            states: [B, itemsize] uint8, States; not modified.
-            pairs: [R, 2] int64, a table and a legal move of it.
-            rng: source of draws.
-
-        Returns:
-            [R] float64, the margins at the end, for the seats that moved.
-        """
-        ...
+# Plays legal moves of pairs [R, 2] int64 of a table and a move, from States [B, itemsize] uint8 that stay as they are,
+# and the deals to their ends; returns [R] float64, the margins there for the seats that moved.
+Finisher: TypeAlias = Callable[[TensorTables, torch.Tensor, torch.Tensor, np.random.Generator], torch.Tensor]
 
 
 def try_pairs(
@@ -91,13 +75,7 @@ class MoveLabels:
     """Labels moves with their advantages over the baseline actions."""
 
     def __init__(self, game: Game, worlds: int = 1, finish: Finisher = finish_by_greedy) -> None:
-        """Choose how moves are tried.
-
-        Args:
-            game: the game.
-            worlds: number in which moves are tried, the deal itself among them; labels are means.
-            finish: plays the deals to their ends.
-        """
+        """Choose in how many worlds moves are tried, the deal itself among them; labels are means."""
         self.game = game
         self.worlds = worlds
         self.finish = finish

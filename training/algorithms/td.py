@@ -230,8 +230,6 @@ class TemporalDifferences(Algorithm):
         if type(deals) is not int or not 0 <= deals < 1 << 62:
             raise ValueError(f"deals: expected a number, got {deals!r}")
         checkpoint.check_arrays(arrays, self.learner._asdict(), "td")
-        if (arrays["sizes"] < 0).any():
-            raise ValueError("td/sizes: expected no negative numbers")
         for name, array in arrays.items():
             getattr(self.learner, name)[:] = array
         self.deals = deals

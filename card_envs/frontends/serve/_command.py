@@ -36,17 +36,10 @@ SECONDS_TO_KEEP = 75  # keep-alive of an idle connection
 def make_service(
     folder: Path, games: Sequence[str], opponents: Sequence[str], limits: Limits, allow_deals: bool = False
 ) -> TableService:
-    """Return the request handler, with everything loaded.
+    """Return the request handler, with everything loaded. Raises ValueError for an invalid argument.
 
-    Args:
-        folder: of the tables.
-        games: names; empty: all.
-        opponents: `GAME/NAME=WHAT`: offered under that name; WHAT is an argument of `load_opponent`.
-        limits: of the server.
-        allow_deals: whether clients may set seeds and custom deals.
-
-    Raises:
-        ValueError: an invalid argument.
+    `games` are names, all if there are none; `opponents` are `GAME/NAME=WHAT`, offered under that name, where WHAT is
+    an argument of `load_opponent`.
     """
     return TableService(AdviceService(registered(games, opponents), limits), Tables(folder, limits), allow_deals)
 
@@ -150,16 +143,7 @@ def serve_http(
     root_path: str,
     tell: Callable[[str], None],
 ) -> None:
-    """Serve until the process is told to end.
-
-    Args:
-        service: handles the requests.
-        listeners: from `listen`.
-        names: of the host, from `names_of`.
-        origins: other web origins that may send requests.
-        root_path: path prefix behind a reverse proxy.
-        tell: called with progress messages, one line each.
-    """
+    """Serve with what `listen` and `names_of` returned until the process is told to end; `tell` gets progress lines."""
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
     permit_open_files()
     server = http_server(service, names, origins, root_path)
@@ -203,11 +187,7 @@ def serve_parent(
     limits: Limits,
     allow_deals: bool,
 ) -> None:
-    """Serve the parent process, from whose `streams` the first two arguments are; no folder: tables are not kept.
-
-    Raises:
-        ValueError: an invalid argument.
-    """
+    """Serve the parent process over its `streams`; without a folder, tables are not kept. Raises ValueError."""
     from card_envs.frontends.serve._stdio import serve_stdio
 
     with tempfile.TemporaryDirectory(prefix="card_envs-") as temporary:

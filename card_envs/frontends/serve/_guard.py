@@ -43,14 +43,7 @@ class RequestGuard:
     """The outermost middleware. Uncaught exceptions become JSON, too."""
 
     def __init__(self, app: ASGIApp, hosts: Sequence[str], origins: Collection[str], root_path: str) -> None:
-        """Let requests in.
-
-        Args:
-            app: what answers them.
-            hosts: names of this server; `*.name` stands for all below a name, `*` for any.
-            origins: other web origins that may send requests.
-            root_path: path prefix behind a reverse proxy.
-        """
+        """Take what answers requests, and the `hosts`, `origins` and `root_path` of `make_app`."""
         self.app = app
         self.hosts = hosts
         self.origins = [origin.lower() for origin in origins]

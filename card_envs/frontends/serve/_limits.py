@@ -49,14 +49,9 @@ class Workers:
         self._stopped = False
 
     async def run(self, work: Callable[[], Answer], *, patient: bool = False) -> Answer:
-        """Do some work in a thread.
+        """Do some work in a thread. Raises Problem if too many jobs are waiting, or the server is shutting down.
 
-        Args:
-            work: the function to call.
-            patient: wait in any case: for work that is limited elsewhere, such as by the number of tables.
-
-        Raises:
-            Problem: too many jobs are waiting, or the server is shutting down.
+        `patient` work waits in any case: it is limited elsewhere, such as by the number of tables.
         """
 
         def begin() -> Answer:

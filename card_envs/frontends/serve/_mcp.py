@@ -69,12 +69,7 @@ class HintRequest(NumberRequest):
 
 
 class ModelTables:
-    """The tools, and the tables that they play at; one call at a time.
-
-    Args:
-        opponents: that clients may name, and their games.
-        seconds: thinking time of an opponent per move.
-    """
+    """The tools, and the tables that they play at, one call at a time; opponents think for `seconds` a move."""
 
     def __init__(self, opponents: ServedOpponents, seconds: float) -> None:
         self.opponents = opponents

@@ -50,8 +50,8 @@ def make_app(
     Args:
         service: handles the requests.
         origins: other web origins that may send requests.
-        hosts: host names of the server; others are refused, because a foreign page could reach a local server by a name
-            of its own (DNS rebinding).
+        hosts: host names of the server (`*.name`: all below a name, `*`: any); others are refused, because a foreign
+            page could reach a local server by a name of its own (DNS rebinding).
         root_path: path prefix behind a reverse proxy: `/cards`.
     """
     root_path = f"/{root_path.strip('/')}".rstrip("/")

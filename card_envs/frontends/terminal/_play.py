@@ -62,15 +62,8 @@ def play_game(
 ) -> None:
     """Play one episode; the record is saved however it ends.
 
-    Args:
-        game: the game.
-        opponents: one name for all other seats, or one each, clockwise from the left.
-        seat: the person's seat.
-        seed: of deals and opponents; None: a different game each time.
-        options: of the game; for a resumed game those of the record.
-        record: file to save the game to, or None.
-        console: to print to.
-        resume: a record to continue, or None; `seed` is then that of the later deals.
+    Without a seed, each game is different. A record to `resume` brings its own options; the seed is then that of the
+    later deals. `opponents` are one name for all other seats, or one each, clockwise from the left.
 
     Raises:
         ValueError: a wrong seat, opponent, option or folder; a record of another game or of a finished one.
@@ -153,13 +146,7 @@ class PersonsTable:
     """A person at the terminal in a seat, who can look, ask for hints and take back moves."""
 
     def __init__(self, sitting: Sitting, seat: int, console: Console) -> None:
-        """Set up the table.
-
-        Args:
-            sitting: in which the seat is the person's.
-            seat: the person's.
-            console: to print to.
-        """
+        """Take a sitting in which the seat is the person's."""
         self.sitting = sitting
         self.game = sitting.game
         self.seat = seat

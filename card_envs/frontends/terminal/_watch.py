@@ -60,16 +60,10 @@ def watch_game(
     record: Path | None,
     screen: Screen,
 ) -> None:
-    """Show a game while opponents play it; the record is saved however it ends.
+    """Show a game while opponents, one name for all seats or one each, play it; the record is saved however it ends.
 
-    Args:
-        game: the game.
-        opponents: one name for all seats, or one each.
-        seat: whose view to show; None: that of the seat to move, so that every hand is seen in turn.
-        seed: of deals and opponents; None: a different game each time.
-        options: of the game.
-        record: file to save the moves to, or None.
-        screen: where and how it is shown.
+    Without a seat, the view is that of the seat to move, so that every hand is seen in turn. Without a seed, each game
+    is different.
 
     Raises:
         ValueError: a wrong seat, opponent, option or folder.
@@ -91,13 +85,7 @@ def watch_game(
 
 
 def watch_record(file: Path, game: Game | None, seat: int | None, screen: Screen) -> None:
-    """Show a saved game.
-
-    Args:
-        file: a `GameRecord`.
-        game: the game that it must be of, or None.
-        seat: as for `watch_game`.
-        screen: as for `watch_game`.
+    """Show a saved game, which must be of this game, if any; `seat` and `screen` are those of `watch_game`.
 
     Raises:
         ValueError: not a record, or of another game or version; its moves do not lead to its outcome; or a wrong seat.

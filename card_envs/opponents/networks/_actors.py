@@ -12,13 +12,13 @@ from typing import Any, TypeAlias
 import gymnasium
 import torch
 from torch import Tensor, nn
-from torch.optim.swa_utils import AveragedModel
 
 from card_envs.opponents.networks.policies import Outputs
 
 Logits: TypeAlias = Callable[..., Tensor]
 
 WANTED = "a torch module or function from observation (and mask) to logits or values, or a model of stable-baselines3"
+NOT_WRAPPED = "pass the module inside, or a function of observation and mask that calls it"
 PUT_INSIDE = "pass a module that does the same to what it reads"
 
 
@@ -48,7 +48,6 @@ class Actor(nn.Module):
 
 def find_actor(trained: Any, outputs: Outputs | None = None) -> nn.Module:
     """Return the actor of a model of stable-baselines3, a module or a function. Raises ValueError if there is none."""
-    trained = unwrap(trained)
     origins = {kind.__module__.partition(".")[0] for kind in type(trained).__mro__}
     if "stable_baselines3" in origins:
         trained = _of_sb3(trained)
@@ -64,32 +63,6 @@ def find_actor(trained: Any, outputs: Outputs | None = None) -> nn.Module:
     return Actor(trained, 2 if _reads_mask(trained) else 1, outputs or "logits")
 
 
-def unwrap(trained: Any) -> Any:
-    """Return the module inside what torch wraps around one, with the same weights; anything else as it is.
-
-    These are modules from `torch.compile`, replicas over devices or processes, averages of weights, and exported
-    programs. What is compiled is not used then: batches have many sizes.
-    """
-    while True:
-        inner = trained
-        if type(trained).__name__ == "OptimizedModule":
-            inner = getattr(trained, "_orig_mod", trained)
-        elif type(trained).__name__ == "ExportedProgram":
-            inner = trained.module()
-        elif isinstance(trained, (nn.DataParallel, nn.parallel.DistributedDataParallel, AveragedModel)):
-            inner = trained.module
-        if inner is trained:
-            return trained
-        trained = inner
-
-
-def script_of(actor: nn.Module) -> tuple[torch.jit.ScriptModule, int] | None:
-    """Return the TorchScript module that an actor is, and how many inputs it reads; None if it is not such a module."""
-    inner = actor.source if isinstance(actor, Actor) else actor
-    num_inputs = actor.num_inputs if isinstance(actor, Actor) else 2
-    return (inner, num_inputs) if isinstance(inner, torch.jit.ScriptModule) else None
-
-
 def _class(trained: object) -> str:
     return type(trained).__name__
 
@@ -99,17 +72,10 @@ def _has_forward(module: nn.Module) -> bool:
 
 
 def _reads_mask(source: Any) -> bool:
-    """Return whether a module or function has a second input that is required, or called a mask."""
-    if isinstance(source, torch.jit.ScriptModule):
-        script: Any = source.forward
-        arguments = script.schema.arguments[1:]
-        second = arguments[1] if len(arguments) > 1 else None
-        return second is not None and (not second.has_default_value() or "mask" in second.name)
+    """Return whether a module or function has a second input that is required, or called a mask. Raises ValueError."""
     parameters = [*inspect.signature(source.forward if isinstance(source, nn.Module) else source).parameters.values()]
-    if isinstance(inner := getattr(source, "module", None), nn.Module) and all(
-        parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) for parameter in parameters
-    ):
-        return _reads_mask(inner)  # a wrapper that hands on all arguments
+    if parameters and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL:
+        raise ValueError(f"{_class(source)}: it hands on what it gets, and may or may not read the mask: {NOT_WRAPPED}")
     second = parameters[1] if len(parameters) > 1 else None
     if second is None:
         return False

@@ -40,7 +40,6 @@ GOLDEN = "golden."  # prefix of the golden rows: inputs and logits, replayed on 
 LOGITS = "logits"
 NUM_GOLDEN_ROWS, MAX_GOLDEN_ROWS = 32, 4096
 GOLDEN_TOLERANCE = 1e-3
-READINGS = 10  # attempts to read a folder that is being replaced
 
 
 class Card(BaseModel):
@@ -91,7 +90,9 @@ def save_network(
     """
     if policy.model:
         check_self_contained(policy.model)
-    half = _half(folder, policy.weights)
+    half = {name: np.asarray(weight).astype(np.float16) for name, weight in policy.weights.items()}
+    if not all(np.isfinite(weight).all() for weight in half.values()):
+        raise ValueError(f"{folder}: not saved: the weights must be finite and below float16's 65,504")
     inputs = policy.inputs(golden)
     stored = policy if policy.model else type(policy)(policy.game, half)
     golden_rows = {**inputs, "logits": stored.logits(inputs)}
@@ -130,13 +131,6 @@ def check_place(folder: Path) -> None:
     check_output_folder(folder.parent)
 
 
-def _half(folder: Path, weights: Weights) -> dict[str, NDArray[np.float16]]:
-    half = {name: np.asarray(weight).astype(np.float16) for name, weight in weights.items()}
-    if not all(np.isfinite(weight).all() for weight in half.values()):
-        raise ValueError(f"{folder}: not saved: the weights must be finite and below float16's 65,504")
-    return half
-
-
 def _save(
     folder: Path, game: Game, half: Weights, golden: dict[str, NDArray[Any]], about: dict[str, Any], model: bytes = b""
 ) -> None:
@@ -170,12 +164,8 @@ def own_files(folder: Path) -> tuple[str, ...]:
 
 def load_card(folder: Path) -> Card:
     """Return the card of an opponent's folder. Raises ValueError if it is missing or invalid."""
-    return _card(folder, _read(folder / CARD_FILE))
-
-
-def _card(folder: Path, data: bytes) -> Card:
     try:
-        return Card.model_validate_json(data)
+        return Card.model_validate_json(_read(folder / CARD_FILE))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
@@ -189,16 +179,6 @@ def _read(path: Path) -> bytes:
         inside = path.parent / "opponent"  # of a run
         hint = f"; did you mean {inside}?" if (inside / path.name).is_file() else ""
         raise ValueError(f"{path.parent}: no opponent: {path.name}: {error.strerror}{hint}") from None
-
-
-def _read_both(folder: Path) -> tuple[bytes, bytes]:
-    """Read card and weights that match each other, even while training replaces the folder."""
-    card = _read(folder / CARD_FILE)
-    for _ in range(READINGS):
-        weights, before, card = _read(folder / WEIGHTS_FILE), card, _read(folder / CARD_FILE)
-        if card == before:
-            break
-    return card, weights
 
 
 @STEADY
@@ -222,20 +202,22 @@ def load_network(folder: Path, game: Game | None = None, sampled: bool = True) -
             if policy.max_positions is not None:
                 policy.max_positions = card.max_positions
         policy.check_inputs(golden)
-        _check_rows(logits, golden["obs"], game.rules.NUM_ACTIONS)
+        shape = len(golden["obs"]), game.rules.NUM_ACTIONS
+        if logits.shape != shape or logits.dtype.kind != "f":
+            raise ValueError(f"golden.{LOGITS}: expected floats of shape {shape}, got {logits.dtype} of {logits.shape}")
         replayed = policy.logits(golden)
     except ValueError as error:
         file = MODEL_FILE if card.architecture == "onnx" else WEIGHTS_FILE
         raise ValueError(f"{folder}: {file}: {error}") from None
-    _compare(folder, replayed, logits)
+    if not np.allclose(replayed, logits, rtol=GOLDEN_TOLERANCE, atol=GOLDEN_TOLERANCE):
+        raise ValueError(f"{folder}: golden rows differ by {np.abs(replayed - logits).max():.2g}: not the same network")
     policy.trained_options = card.trained_options
     return policy
 
 
 def _load(folder: Path, game: Game | None) -> tuple[Card, Game, dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
     """Return the card, game, weights and golden rows of a folder; shapes are checked."""
-    read, weights = _read_both(folder)
-    card = _card(folder, read)
+    card, weights = load_card(folder), _read(folder / WEIGHTS_FILE)
     if game is not None and card.game != game.name:
         raise ValueError(f"{folder}: this opponent plays {card.game}, not {game.name}")
     game = get_game(card.game)
@@ -262,18 +244,6 @@ def _load(folder: Path, game: Game | None) -> tuple[Card, Game, dict[str, NDArra
     if not 0 < (results.shape[0] if results.ndim else 0) <= MAX_GOLDEN_ROWS:
         raise ValueError(f"{folder}: {WEIGHTS_FILE}: the golden rows are missing or too many")
     return card, game, tensors, golden
-
-
-def _check_rows(results: NDArray[Any], inputs: NDArray[Any], width: int) -> None:
-    """Raise ValueError if these are not the results of the golden rows."""
-    shape = len(inputs), width
-    if results.shape != shape or results.dtype.kind != "f":
-        raise ValueError(f"golden.{LOGITS}: expected floats of shape {shape}, got {results.dtype} of {results.shape}")
-
-
-def _compare(folder: Path, replayed: NDArray[np.float32], stored: NDArray[np.float32]) -> None:
-    if not np.allclose(replayed, stored, rtol=GOLDEN_TOLERANCE, atol=GOLDEN_TOLERANCE):
-        raise ValueError(f"{folder}: golden rows differ by {np.abs(replayed - stored).max():.2g}: not the same network")
 
 
 def _check_digest(path: Path, data: bytes, digest: str) -> None:

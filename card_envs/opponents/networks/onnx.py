@@ -59,7 +59,7 @@ LOOKAHEAD = 1
 
 
 class OnnxSession:
-    """A model loaded by onnxruntime, with one thread. It does not change, so copies share it; a pickle is the model."""
+    """A model loaded by onnxruntime, with one thread; a pickle is the model."""
 
     def __init__(self, model: bytes) -> None:
         """Load a model. Raises ValueError if onnxruntime can't."""
@@ -92,12 +92,6 @@ class OnnxSession:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.model,)
-
-    def __copy__(self) -> OnnxSession:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> OnnxSession:
-        return self
 
 
 class OnnxPolicy(TrainedPolicy):
@@ -408,31 +402,18 @@ def module_to_onnx(module: Any, game: Game, outputs: Outputs | None = None) -> b
 
 def _export(module: Any, example: tuple[Any, ...], outputs: Outputs) -> Any:
     """Return a module as a model, silently: torch prints progress and pages of graphs, and logs what it lacks."""
-    import onnx
     import torch
 
-    from card_envs.opponents.networks._actors import script_of
-
     rows, logged = torch.export.Dim("n"), logging.root.manager.disable
-    names = ["observation", "action_mask"]
     silence = contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO())
     try:
         with warnings.catch_warnings(), silence[0], silence[1]:
             warnings.simplefilter("ignore")
             logging.disable()
-            if any(isinstance(part, torch.jit.ScriptModule) for part in module.modules()):
-                # which only the older exporter translates, and only as a part of another such module
-                module, num_inputs = script_of(module) or (torch.jit.trace(module, example), len(names))  # type: ignore[no-untyped-call]
-                file: Any = io.BytesIO()
-                names = names[:num_inputs]
-                torch.onnx.export(
-                    module, example[:num_inputs], file, dynamo=False, opset_version=OPSET, input_names=names,
-                    output_names=[outputs], dynamic_axes={entry: {0: "n"} for entry in (*names, outputs)},
-                )  # fmt: skip
-                return onnx.load_model_from_string(file.getvalue())
             program = torch.onnx.export(
                 module, example, dynamo=True, verbose=False, opset_version=OPSET,
-                input_names=names, output_names=[outputs], dynamic_shapes=({0: rows}, {0: rows}),
+                input_names=["observation", "action_mask"], output_names=[outputs],
+                dynamic_shapes=({0: rows}, {0: rows}),
             )  # fmt: skip
             assert program is not None
             return program.model_proto

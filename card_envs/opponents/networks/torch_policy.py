@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -31,9 +29,7 @@ def actor_of(trained: Any, outputs: Outputs | None = None) -> torch.nn.Module:
 
     Args:
         trained: a model of stable-baselines3 or sb3-contrib; any torch module that reads the observation, or
-            observation and mask, also scripted, traced, exported or as a graph; or such a function of tensors. Of a
-            compiled module or of replicas, the module inside is taken. docs/guides/onnx.md has recipes for other
-            libraries.
+            observation and mask; or such a function of tensors. docs/guides/onnx.md has recipes for other libraries.
         outputs: "logits": moves are drawn from their softmax; "values", as a DQN learns: the largest is played. None:
             what a model of stable-baselines3 has, and logits of anything else.
 
@@ -80,25 +76,6 @@ class TorchPolicy(LogitsPolicy):
                 'which plays the largest, or outputs="logits" if the outputs are logits'
             )
 
-    def __getstate__(self) -> dict[str, Any]:
-        from card_envs.opponents.networks._pickled import pickle_module
-
-        return self.__dict__ | {"module": pickle_module(self.module)}
-
-    def __setstate__(self, saved: dict[str, Any]) -> None:
-        self.__dict__ = saved | {"module": pickle.loads(saved["module"])}
-
-    def __copy__(self) -> TorchPolicy:
-        return self._with(self.__dict__)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> TorchPolicy:
-        return self._with(copy.deepcopy(self.__dict__, memo))
-
-    def _with(self, attributes: dict[str, Any]) -> TorchPolicy:
-        twin = type(self).__new__(type(self))
-        twin.__dict__ = dict(attributes)
-        return twin
-
     def logits_at(self, decisions: Decisions) -> NDArray[np.float32]:
         """Return the logits or values [n, A] of all actions. Raises ValueError if the module returns something else."""
         import torch
@@ -121,22 +98,13 @@ class TorchPolicy(LogitsPolicy):
 @contextmanager
 def evaluating(module: torch.nn.Module) -> Iterator[None]:
     """Put a module into evaluation mode; afterwards, each of its parts is in the mode in which it was."""
-    modes = [(part, part.training) for part in module.modules() if hasattr(part, "training")]  # frozen ones have none
+    modes = [(part, part.training) for part in module.modules()]
     try:
-        evaluate(module)
+        module.eval()
         yield
     finally:
         for part, mode in modes:
             part.training = mode
-
-
-def evaluate(module: torch.nn.Module) -> None:
-    """Put a module into evaluation mode for good; exported programs know only the mode that they were exported in."""
-    try:
-        module.eval()
-    except NotImplementedError:
-        for part in module.modules():
-            part.training = False
 
 
 def device_of(module: torch.nn.Module) -> torch.device:

@@ -158,17 +158,6 @@ def test_the_hand_written_positions_are_understood(game: Game) -> None:
     assert one == other
 
 
-def test_advice_says_what_it_is(game: Game) -> None:
-    for state in some(positions(game), 5, seed=204):
-        seen = game.view.view(state, int(state.seat))
-        for name, margins in (("random", False), ("search:8", True)):
-            advices = load_opponent(name, game).rank_moves(seen)
-            assert {one.move for one in advices} == set(seen["legal"])
-            assert sum(one.probability for one in advices) == pytest.approx(1, abs=1e-4)
-            if len(advices) > 1:
-                assert all((one.margin is not None) == margins for one in advices)
-
-
 if __name__ == "__main__":
     document = ROOT / "docs" / "protocol.md"
     document.write_text(with_operations(document.read_text()))

@@ -231,7 +231,7 @@ class Thinking(FirstLegal):
 
     def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
         self.asked.set()
-        threading.Event().wait(30)
+        threading.Event().wait(600)
         raise AssertionError("nobody waits for this")
 
 
@@ -252,7 +252,7 @@ def test_a_hint_that_takes_long_shows_it_and_is_stopped(monkeypatch: pytest.Monk
     terminal, name = Terminal(), f"{__name__}:Thinking"
 
     def interrupt() -> None:
-        assert terminal.shown.wait(30)
+        assert Thinking.asked.wait(300) and terminal.shown.wait(300)
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(_waiting, "error_console", lambda: Console(file=terminal, force_terminal=True, width=200))

@@ -283,7 +283,10 @@ def test_packs_are_those_that_are_compared() -> None:
 
 
 def solve(*words: Any) -> tuple[int, str]:
-    status, output = run("solve", *words)
+    try:
+        status, output = run("solve", *words)
+    except ValueError as error:
+        return 2, str(error)
     return status, " ".join(output.split())
 
 

@@ -337,51 +337,46 @@ class One(Two):
         return self.drop(self.layer(observation))
 
 
-def exported(module: Any, example: Any) -> Any:
-    rows = torch.export.Dim("n")
-    return torch.export.export(module, example, dynamic_shapes=tuple({0: rows} for _ in example))
-
-
-WRAPPED: dict[str, Callable[[Any, Any], Any]] = {
-    "compiled": lambda module, example: torch.compile(module, backend="eager"),
-    "scripted": lambda module, example: torch.jit.script(module),
-    "traced": lambda module, example: torch.jit.trace(module, example),  # type: ignore[no-untyped-call]
-    "exported": lambda module, example: exported(module, example).module(),
-    "exported program": exported,
-    "parallel": lambda module, example: torch.nn.DataParallel(module),
-}
-
-
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("how", WRAPPED)
-def test_modules_of_every_kind_that_torch_has_are_opponents(how: str) -> None:
-    """At every door, in every number of decisions, and they play as the module that they are made of."""
+@pytest.mark.parametrize("kind", [One, Two])
+def test_a_module_plays_alike_wherever_it_is_taken(kind: Any) -> None:
+    """In this process, sent to another, in a pool, as a file, and in every number of decisions."""
     for needed in ("torch", "onnx", "onnxruntime", "onnxscript"):
         pytest.importorskip(needed)
     from card_envs.opponents.networks.onnx import OnnxPolicy, module_to_onnx
 
     game = HIGH_CARD
     size, num_actions = game.rules.OBS_SIZE, game.rules.NUM_ACTIONS
-    torch.manual_seed(1)
-    module = Two(size, num_actions).eval()
-    example = torch.ones(2, size), torch.ones(2, num_actions)
-    wrapped = WRAPPED[how](module, example)
-    decisions = golden_decisions(game)
-    expected = TorchPolicy(Two(size, num_actions).eval()).probabilities(decisions)  # other weights
-    assert not np.allclose(expected, TorchPolicy(module).probabilities(decisions))
-    expected = TorchPolicy(module).probabilities(decisions)
-    np.testing.assert_allclose(TorchPolicy(wrapped).probabilities(decisions), expected, atol=1e-5)
-    sent = pickle.loads(pickle.dumps(TorchPolicy(wrapped)))
-    for one in (sent, pickle.loads(pickle.dumps(sent)), copy.copy(TorchPolicy(wrapped))):
-        np.testing.assert_allclose(one.probabilities(decisions), expected, atol=1e-5)
+    module = kind(size, num_actions).eval()
+    policy, decisions, pool = TorchPolicy(module), golden_decisions(game), OpponentPool(game)
+    expected = policy.probabilities(decisions)
+    pool.add(module)
+    model = OnnxPolicy(game, module_to_onnx(module, game))
+    for player in (pickle.loads(pickle.dumps(policy)), copy.copy(policy), pool.members[0].policy, model):
+        np.testing.assert_allclose(player.probabilities(decisions), expected, atol=1e-5)
     with torch.no_grad():
-        logits = actor_of(wrapped)(torch.ones(3, size), torch.ones(3, num_actions))
-    assert logits.shape == (3, num_actions)
-    pool = OpponentPool(game)
-    pool.add(wrapped)
-    np.testing.assert_allclose(pool.members[0].probabilities(decisions), expected, atol=1e-5)
-    model = OnnxPolicy(game, module_to_onnx(wrapped, game))
-    np.testing.assert_allclose(model.probabilities(decisions), expected, atol=1e-5)
+        assert actor_of(module)(torch.ones(3, size), torch.ones(3, num_actions)).shape == (3, num_actions)
+
+
+WRAPPED: dict[str, Callable[[Any], Any]] = {
+    "compiled": lambda module: torch.compile(module, backend="eager"),
+    "parallel": lambda module: torch.nn.DataParallel(module),
+    "averaged": lambda module: torch.optim.swa_utils.AveragedModel(module),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("how", WRAPPED)
+def test_of_a_wrapper_the_module_inside_is_wanted(how: str) -> None:
+    """It does not say whether it reads the mask; a function that calls it does."""
+    pytest.importorskip("torch")
+    module = Two(HIGH_CARD.rules.OBS_SIZE, HIGH_CARD.rules.NUM_ACTIONS).eval()
+    wrapped = WRAPPED[how](module)
+    with pytest.raises(ValueError, match="pass the module inside, or a function of observation and mask that calls it"):
+        TorchPolicy(wrapped)
+    policy, decisions = TorchPolicy(lambda observation, mask: wrapped(observation, mask)), golden_decisions(HIGH_CARD)
+    expected = TorchPolicy(module).probabilities(decisions)
+    np.testing.assert_allclose(policy.probabilities(decisions), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("size", [0, 1], ids=["fits", "fails"])
