@@ -91,24 +91,16 @@ def batch_out_of_step(game: Game, num_tables: int, num_threads: int = 1) -> Batc
     return env
 
 
-def random_rate(game: Game, seconds: float) -> Throughput:
-    """Return decisions per second of fused random playouts."""
+def playout_rate(game: Game, player: str, seconds: float) -> Throughput:
+    """Return decisions per second of fused playouts of random moves ("random") or of a scripted player."""
     env = batch_out_of_step(game, TABLES)
     streams = np.arange(TABLES, dtype=np.uint64)
 
     def playout() -> int:
-        env.random_playout(streams, DECISIONS)
-        return TABLES * DECISIONS
-
-    return rate(playout, seconds)
-
-
-def bot_rate(game: Game, bot: str, seconds: float) -> Throughput:
-    """Return decisions per second of fused playouts of a scripted player."""
-    env = batch_out_of_step(game, TABLES)
-
-    def playout() -> int:
-        env.bot_playout(bot, DECISIONS)
+        if player == "random":
+            env.random_playout(streams, DECISIONS)
+        else:
+            env.bot_playout(player, DECISIONS)
         return TABLES * DECISIONS
 
     return rate(playout, seconds)
@@ -267,13 +259,13 @@ FIGURES = 13  # per game
 
 def measure_game(game: Game, seconds: float) -> Iterator[tuple[str, Throughput]]:
     """Yield every figure of a game as it is measured."""
-    yield "random playouts, M/s", random_rate(game, seconds).each(1e6)
+    yield "random playouts, M/s", playout_rate(game, "random", seconds).each(1e6)
     yield "BatchEnv.step, 1,024 tables, M/s", step_rate(game, TABLES, 1, seconds).each(1e6)
-    greedy = bot_rate(game, "greedy", seconds)
+    greedy = playout_rate(game, "greedy", seconds)
     yield "greedy playouts, M/s", greedy.each(1e6)
     yield "compare greedy greedy / greedy playouts", compare_rate(game, seconds).of(greedy)
     yield "search:64 / greedy playouts", search_rate(game, seconds).of(greedy)
-    yield "trivial playouts, M/s", bot_rate(game, "trivial", seconds).each(1e6)
+    yield "trivial playouts, M/s", playout_rate(game, "trivial", seconds).each(1e6)
     yield "AEC last + step, k/s", aec_rate(game, seconds).each(1e3)
     one_thread = step_rate(game, MANY_TABLES, 1, seconds)
     yield "step, 65,536 tables, one thread, M/s", one_thread.each(1e6)

@@ -20,8 +20,6 @@ from card_envs.system.files import short_repr
 Model = TypeVar("Model", bound=BaseModel)
 
 VERSION: Literal[1] = 1  # of the format of views: incremented when the meaning of a key changes or a key is dropped
-MOST_ENTRIES = 1000  # of any list or object in a view
-DEEPEST = 8
 Amount = Annotated[int, Field(ge=0, le=1000)]  # number of cards, tricks or bids; pictures of more would be too large
 Points = Annotated[int, Field(ge=-1_000_000, le=1_000_000)]  # far beyond the score of any episode
 Version = Annotated[Literal[1], Field(description="version of the format of views")]
@@ -106,27 +104,12 @@ def read(model: type[Model], data: object) -> Model:
     """Return a view, or the options in it, as a model."""
     if not isinstance(data, dict):
         raise ValueError(f"view: expected a dict, got {short_repr(data):.80}")
-    _check_size(data, ())
     try:
         return model.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise ValueError(f"view: {where:.80}: {first['msg']}" if where else f"view: {first['msg']}") from None
-
-
-def _check_size(data: object, path: tuple[str, ...]) -> None:
-    """Raise ValueError for a view so large that listing its faults would take long."""
-    if not isinstance(data, (dict, list)):
-        return
-    where = ".".join(path[:3])[:80]
-    if len(data) > MOST_ENTRIES or len(path) > DEEPEST:
-        what = f"{len(data)} entries" if len(data) > MOST_ENTRIES else "nested too deep"
-        raise ValueError(
-            f"view: {where + ': ' if where else ''}{what}; expected at most {MOST_ENTRIES}, {DEEPEST} deep"
-        )
-    for name, value in data.items() if isinstance(data, dict) else enumerate(data):
-        _check_size(value, (*path, str(name)))
 
 
 def play_shown(table: Table, seat: int, move: str, where: str, known: bool = True) -> None:

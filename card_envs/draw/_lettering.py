@@ -6,10 +6,12 @@ is drawn with a round pen.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 GAP = 26  # between glyphs
 SPACE = 48
+TOKEN = re.compile(r"[A-Za-z]|-?[\d.]+")  # of a path: a command or a number
 STROKES: dict[str, tuple[int, str]] = {
     "0": (60, "M30 0C10 0 0 22 0 50S10 100 30 100 60 78 60 50 50 0 30 0Z"),
     "1": (34, "M4 24 34 0V100"),
@@ -118,23 +120,14 @@ def _shift(path: str, right: int) -> str:
     Of absolute coordinates, x is the first of each pair, and the operand of H; V and lower-case commands have none.
     """
     out: list[str] = []
-    command, number, is_x = "", "", True
-
-    def put(value: str) -> None:
-        nonlocal is_x
-        moved = f"{float(value) + right:g}" if is_x and command.isupper() and command != "V" else value
+    command, is_x = "", True
+    for token in TOKEN.findall(path):
+        if token.isalpha():
+            command, is_x = token, True
+            out.append(token)
+            continue
+        moved = f"{float(token) + right:g}" if is_x and command.isupper() and command != "V" else token
         out.append((" " if out and out[-1][-1].isdigit() and not moved.startswith("-") else "") + moved)
         if command != "H":
             is_x = not is_x
-
-    for letter in path + " ":
-        if letter.isdigit() or letter == ".":
-            number += letter
-            continue
-        if number:
-            put(number)
-        number = "-" if letter == "-" else ""
-        if letter.isalpha():
-            command, is_x = letter, True
-            out.append(letter)
     return "".join(out)

@@ -99,7 +99,8 @@ def check_out(out: object, kinds: Kinds) -> dict[str, NDArray[Any]]:
     arrays = known_keys(out, tuple(kinds), "out")
     for name, shape in out_shapes(arrays, kinds, np.ndarray).items():
         arrays[name] = checked(f"out: {name}", arrays[name], shape, np.dtype(kinds[name][1]))
-    check_seen(arrays)
+    if SEEN in arrays and ("obs" in arrays or "mask" in arrays):
+        raise ValueError(f"out: {SEEN} holds obs and mask: expected either it or them")
     for first, second in itertools.combinations(arrays, 2):
         if np.may_share_memory(arrays[first], arrays[second]):
             raise ValueError(f"out: expected arrays that do not overlap, but {first} and {second} share memory")
@@ -126,12 +127,6 @@ def slice_at(slices: Sequence[Slice], has_steps: bool, t: object) -> Slice:
     if t is not None:
         raise ValueError(f"t: expected None, because `out` has no time steps, got {short_repr(t)}")
     return slices[0]
-
-
-def check_seen(buffers: Mapping[str, Any]) -> None:
-    """Raise ValueError if `out` has both SEEN and a part of it."""
-    if SEEN in buffers and ("obs" in buffers or "mask" in buffers):
-        raise ValueError(f"out: {SEEN} holds obs and mask: expected either it or them")
 
 
 def checked_states(game: Game, states: Any) -> NDArray[Any]:

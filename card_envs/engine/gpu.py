@@ -86,11 +86,7 @@ class GpuBatchEnv(Fixed):
     adjacent bytes. With `out`, kernels write into tensors of the caller instead: see `BatchEnv`.
 
     Attributes:
-        obs: [B, D] int8, observation of the seat to move.
-        mask: [B, A] int8, its legal actions.
-        seat: [B] int8, the seat to move.
-        rewards: [B, S] float32, of the last step.
-        done: [B] bool, whether the last step ended an episode; the next one has already been dealt.
+        obs, mask, seat, rewards, done: as of `BatchEnv`.
         device: where all tensors are.
     """
 

@@ -12,7 +12,6 @@ from card_envs.engine import kernels
 from card_envs.engine.buffers import INT8, MAX_TABLES, Fixed, check_game, check_int, checked
 from card_envs.engine.rng import table_keys
 from card_envs.game import Game, Int8s, State
-from card_envs.system.files import short_repr
 
 
 class Table(Fixed):
@@ -44,7 +43,7 @@ class Table(Fixed):
         return check_int(seat, 0, self.game.rules.NUM_SEATS - 1, where)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (self.game, self._states.tobytes())
+        return Table, (self.game, self.state.copy())
 
     @property
     def seat(self) -> int:
@@ -130,10 +129,3 @@ def legal_actions(game: Game, state: State) -> list[int]:
     specialize(kernels.legal_table, game)(states, 0, mask)
     actions: list[int] = np.flatnonzero(mask).tolist()
     return actions
-
-
-def _restore(game: Game, state: bytes) -> Table:
-    check_game(game)
-    if not isinstance(state, bytes) or len(state) != game.rules.STATE.itemsize:
-        raise ValueError(f"state: expected {game.rules.STATE.itemsize} bytes, got {short_repr(state)}")
-    return Table(game, np.frombuffer(state, game.rules.STATE)[0])

@@ -97,15 +97,9 @@ class SingleSeatEnv(gymnasium.Env[Observation, np.int64]):
             opponents: of the other seats: a name for `load_opponent`, a `Policy` or an `OpponentPool`, shared by all,
                 or a list with one for each other seat, clockwise from the left.
             seat: the learner's seat; "random": drawn at each reset.
-            render_mode: "ansi": `render` returns text. "human": every position is printed. "rgb_array": `render`
-                returns a picture, [H, W, 3] uint8 (needs the extra `draw`).
-            illegal_move: "terminate": the episode ends with the worst possible score of one deal (-1 with
-                `reward="win"`). "raise": raise `IllegalMove` without side effects.
+            render_mode, illegal_move, obs_key, obs_dtype: as for `CardEnv`.
             observe: "flat": the observation alone, a Box. "dict": a dict of observation and mask, for trainers that
                 read the mask there, such as RLlib.
-            obs_key: key of the observation in that dict; RLlib wants "observations".
-            obs_dtype: "float32" for trainers that pass observations straight to a network. Only the observation is
-                float32 then; the mask stays int8.
             options: of the game, see its `options.py`.
         """
         self.game = get_game(game)

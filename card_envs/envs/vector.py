@@ -27,7 +27,6 @@ from card_envs.envs.single_agent import ILLEGAL, Info, LearnersSeat, Opponents, 
 from card_envs.game import Int8s, Int64s, play
 from card_envs.games import get_game
 from card_envs.opponents.policy import Policy, decisions_at, hide_seed
-from card_envs.system.files import short_repr
 
 Indices = Int64s
 VectorRenderMode = Literal["ansi", "rgb_array"]
@@ -56,14 +55,6 @@ def _info(mask: Int8s, illegal: NDArray[np.bool_], where: NDArray[np.bool_]) -> 
     return {"action_mask": mask, "_action_mask": where, ILLEGAL: illegal.astype(np.int8), f"_{ILLEGAL}": where}
 
 
-def _mode_of(autoreset_mode: Any) -> AutoresetMode:
-    try:
-        return AutoresetMode(autoreset_mode)
-    except ValueError:
-        modes = " or ".join(f'"{mode.value}"' for mode in AutoresetMode)
-        raise ValueError(f"autoreset_mode: expected {modes}, got {short_repr(autoreset_mode)}") from None
-
-
 class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
     """One seat of a game at n tables; opponents play the others, each policy at all tables that wait for it.
 
@@ -76,23 +67,18 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
     Args:
         game: its name.
         num_envs: n, the number of tables.
-        opponents: of the other seats: a name for `load_opponent`, a `Policy` or an `OpponentPool`, shared by all,
-            or a list with one for each other seat, clockwise from the left. A pool draws for each table.
+        opponents: as for `SingleSeatEnv`; a pool draws for each table.
         seat: the learner's seat; "random": drawn for each episode.
         autoreset_mode: "SameStep": the next episode begins in the step that ends one; the last observation and info
             are in `infos["final_obs"]` and `infos["final_info"]`. "NextStep": the step returns the last
             observation; the next step at that table ignores the action and begins the next episode, as Gymnasium's
             vector wrappers expect. "Disabled": the step returns the last observation; reset the table before the
             next step: `reset(options={"reset_mask": terminated})`.
-        illegal_move: "terminate": the episode ends with the worst possible score of one deal (-1 with
-            `reward="win"`). "raise": raise `IllegalMove` without side effects.
+        illegal_move, obs_key, obs_dtype: as for `CardEnv`.
         render_mode: "ansi": `render` returns a text for each table. "rgb_array": a picture [H, W, 3] uint8 for
             each (needs the extra `draw`).
         observe: "flat": the observations alone. "dict": a dict of observations and masks, for trainers that read
             the masks there, such as TorchRL.
-        obs_key: key of the observations in that dict; RLlib wants "observations".
-        obs_dtype: "float32" for trainers that pass observations straight to a network. Only the observation is
-            float32 then; the mask stays int8.
         options: of the game, see its `options.py`.
 
     Attributes:
@@ -116,7 +102,9 @@ class VectorSeatEnv(VectorEnv[Observation, Indices, NDArray[Any]]):
         obs_dtype: ObsDtype = "int8",
         **options: Any,
     ) -> None:
-        self.autoreset_mode = _mode_of(autoreset_mode)
+        modes = tuple(mode.value for mode in AutoresetMode)
+        check_choice(getattr(autoreset_mode, "value", autoreset_mode), modes, "autoreset_mode")
+        self.autoreset_mode = AutoresetMode(autoreset_mode)
         check_choice(illegal_move, ("terminate", "raise"), "illegal_move")
         check_choice(render_mode, (None, *VECTOR_RENDER_MODES), "render_mode")
         check_render_mode(render_mode)
