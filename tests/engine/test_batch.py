@@ -508,10 +508,9 @@ def wrong_types(compiled: Any, may_count: bool) -> Iterator[str]:
 def test_bounds_and_types(game: Game, tmp_path: Path) -> None:
     """No read or write outside an array in play of all kinds; no set or whole number that became something else."""
     switches: Any = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_OPT": "0", "NUMBA_CACHE_DIR": str(tmp_path)}
-    found = run_python(
-        f"from tests.engine.test_batch import bounds_and_types; bounds_and_types({game.name!r})", **switches
-    )
-    assert not found.stdout.strip(), found.stdout
+    code = f"from tests.engine.test_batch import bounds_and_types; bounds_and_types({game.name!r})"
+    violations = run_python("-c", code, **switches).stdout
+    assert not violations.strip(), violations
 
 
 def observe_rows(first: int, last: int, states: Any, seat: Any, obs: Any, full: Any, mask: Any) -> None:
