@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -14,7 +15,7 @@ from typing import Any, TypeVar
 
 from card_envs.engine.buffers import check_int
 from card_envs.system.files import error_text
-from card_envs.system.processes import begin_worker
+from card_envs.system.processes import begin_worker, why_no_workers
 
 Portion = TypeVar("Portion")
 Result = TypeVar("Result")
@@ -81,7 +82,15 @@ THIS_PROCESS = Executor()
 def over_processes(
     work: Callable[[Portion], Result], portions: Sequence[Portion], processes: int
 ) -> Generator[Result, None, None]:
-    """Yield results as `Executor.spread` does, of new processes, which end when the generator is closed."""
+    """Yield results as `Executor.spread` does, of new processes, which end when the generator is closed.
+
+    Warns:
+        UserWarning: the program can't have any; this process does the work.
+    """
+    if problem := why_no_workers():
+        warnings.warn(f"this process works alone, without others: {problem}", stacklevel=2)
+        yield from map(work, portions)
+        return
     waiting = dict(enumerate(portions))
     losses = 0  # in a row
     while waiting:
@@ -95,7 +104,7 @@ def over_processes(
             if losses > RETRIES:
                 raise OSError(
                     f"a worker process died {losses} times in a row: killed, for lack of memory perhaps; "
-                    'fewer processes need less. A program that starts them does so under `if __name__ == "__main__":`'
+                    "fewer processes need less"
                 ) from None
 
 

@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,19 @@ def complain(text: str) -> None:
     error_console().print(Text.assemble(("error:", "bold red"), " ", spelled_out(text)), soft_wrap=True)
 
 
+def warn_of_copies() -> None:
+    """Warn on stderr if this runs in a checkout while another copy of the package is installed."""
+    here = Path(__file__).resolve().parents[1]
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        installed = Path(str(metadata.distribution("card_envs").locate_file("card_envs"))).resolve()
+        if (installed / "__init__.py").is_file() and installed != here:
+            error_console().print(
+                f"warning: this command runs {here}, but scripts elsewhere import the copy in {installed}; "
+                "`pip install -e .` in the checkout makes them one",
+                soft_wrap=True,
+            )
+
+
 # The standard streams
 
 
@@ -119,6 +133,7 @@ class Program(typer.Typer):
         code: Any = 0
         with ended_as_by_ctrl_c():
             try:
+                warn_of_copies()
                 with errors_in_words(self._packages):
                     super().__call__(*arguments, **named)
             except SystemExit as end:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -92,6 +94,32 @@ def end_with_parent(end: Callable[[], object] = lambda: os._exit(LOST_PARENT)) -
         end()
 
     threading.Thread(target=wait, daemon=True).start()
+
+
+def why_no_workers() -> str:
+    """Return why multiprocessing's processes, which import this program's main module, can't work; empty: they can.
+
+    Without `if __name__ == "__main__":` each of them would come to the same place again.
+    """
+    main = sys.modules["__main__"]
+    file, name = getattr(main, "__file__", None), getattr(getattr(main, "__spec__", None), "name", "")
+    if file is None or f".{name}".endswith(".__main__"):  # these are not imported
+        return ""
+    try:
+        statements = ast.parse(Path(file).read_bytes()).body
+    except OSError:
+        return f"they can't import the program {file}; save it to a file"
+    except (SyntaxError, ValueError):  # no source
+        return ""
+    line, frame = 0, sys._current_frames().get(threading.main_thread().ident or 0)
+    while frame is not None:
+        if frame.f_globals is vars(main) and frame.f_code.co_name == "<module>":
+            line = frame.f_lineno  # in the end, of the outermost one
+        frame = frame.f_back
+    running = [part for part in statements if part.lineno <= line <= (part.end_lineno or 0)]
+    if not running or any(isinstance(part, ast.Name) and part.id == "__name__" for part in ast.walk(running[0])):
+        return ""
+    return f'they would run the program again; put line {line} of {file} under `if __name__ == "__main__":`'
 
 
 # Cores

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -303,3 +304,47 @@ def test_nobody_counts_the_machines_cores() -> None:
     for folder in ("card_envs", "training", "benchmarks"):
         for file in (ROOT / folder).rglob("*.py"):
             assert "cpu_count" not in file.read_text(encoding="utf-8") or file.name == "processes.py", file
+
+
+BEGINNER = f"""
+import sys
+from threading import Thread
+from card_envs import get_game
+from card_envs.data import Plan, generate
+print("once more")
+plan = Plan(get_game({GAME.name!r}), ("greedy",), games=8)
+def work(): return generate(plan, sys.argv[1], format="jsonl", processes=2)
+{{work}}
+"""
+WORK, IN_THREAD = "work()", "thread = Thread(target=work); thread.start(); thread.join()"
+GUARD = 'if __name__ == "__main__": '
+RUN_AGAIN = 'they would run the program again; put line 9 of .*program.py under `if __name__ == "__main__":`'
+
+
+@pytest.mark.parametrize(
+    ("work", "how", "problem"),
+    [
+        (WORK, "file", RUN_AGAIN),
+        (WORK, "module", RUN_AGAIN),
+        (IN_THREAD, "file", RUN_AGAIN),
+        (GUARD + WORK, "input", "they can't import the program <stdin>; save it to a file"),
+        (GUARD + WORK, "file", ""),
+        (GUARD + IN_THREAD, "file", ""),
+        (f'__name__ == "__main__" and {WORK}', "file", ""),
+        (WORK, "text", ""),
+    ],
+)
+def test_a_program_that_workers_can_not_import_works_alone(work: str, how: str, problem: str, tmp_path: Path) -> None:
+    """And says so in one line, at once; others have workers, which import them."""
+    text = BEGINNER.format(work=work)
+    (tmp_path / "program.py").write_text(text)
+    words = {"file": ["program.py"], "module": ["-m", "program"], "input": ["-"], "text": ["-c", text]}[how]
+    done = subprocess.run(
+        [sys.executable, *words, "out"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, input=text,
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    warning = f".*UserWarning: this process works alone, without others: {problem}\n(  .*\n)?" if problem else ""
+    assert re.fullmatch(warning, done.stderr), done.stderr
+    assert (done.stdout.count("once more") == 1) == (bool(problem) or how == "text")
+    rows = [line for file in sorted((tmp_path / "out" / "data").iterdir()) for line in file.read_text().splitlines()]
+    assert {json.loads(row)["game"] for row in rows} == set(range(8))
