@@ -483,7 +483,7 @@ def test_policies_are_never_handed_the_true_state(game: Game) -> None:
     states = positions(game)[:256]
     decisions = decisions_at(game, states)
     public = {name for name in dir(decisions) if not name.startswith("_")}
-    checks = {"check", "check_probabilities", "blaming"}
+    checks = {"check", "failure"}
     assert public == {"game", "obs", "mask", "seat", "at", "copy", "worlds", "bot_moves"} | checks
     assert len(decisions) == 256
     worlds = decisions.worlds(np.random.default_rng(0), 3)

@@ -30,6 +30,7 @@ from tests.conftest import games_under_test, npm_install, program, short_options
 playwright = pytest.importorskip("playwright.sync_api", reason="the page's tests need playwright")
 uvicorn = pytest.importorskip("uvicorn", reason="the page's tests need the extra `serve`")
 
+pytestmark = pytest.mark.slow
 SIZES = {"phone": (390, 844), "desk": (1280, 800)}
 PHONES = ((320, 480), (390, 844), (480, 320), (667, 375), (844, 390), (932, 430), (1280, 800))
 PAGE = Path(card_envs.__file__).parent / "frontends" / "serve" / "page"
@@ -214,7 +215,6 @@ def test_some_moves(page: Any, game: Game, address: str, request: pytest.Fixture
     play_on(page, game, address, size, 8)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("page", list(SIZES), indirect=True)
 def test_a_whole_game(page: Any, game: Game, address: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """To the end; the record is saved, opened again and stepped through."""
@@ -581,7 +581,6 @@ def assert_accessible(page: Any, axe: str) -> None:
     assert not faults
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("page", ["phone"], indirect=True)
 def test_nothing_keeps_people_out(page: Any, game: Game, address: str, axe: str) -> None:
     """The start, a table with advice, what opens over it, and the end."""
@@ -618,7 +617,6 @@ def test_the_table_does_not_jump(page: Any, game: Game, address: str) -> None:
     assert len(places) > 2 and all(place == places[0] for place in places)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("page", ["phone"], indirect=True)
 def test_a_double_click_sends_a_card_home(page: Any, game: Game, address: str) -> None:
     """Also where the card could go elsewhere."""
@@ -838,7 +836,6 @@ def test_errors_are_shown(page: Any, game: Game, tmp_path: Path) -> None:
     assert not page.is_visible("#problem")
 
 
-@pytest.mark.slow
 def test_the_openapi_page_works_offline(page: Any, address: str) -> None:
     """Its scripts come from the server, as the fixture sees to, and it lists every request."""
     page.goto(f"{address}/docs")

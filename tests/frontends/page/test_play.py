@@ -19,9 +19,11 @@ from tests.frontends.page.test_page import (
     leave,
     page,
     play_last,
+    point,
     sit_down,
 )
 
+pytestmark = pytest.mark.slow
 __all__ = ["address", "axe", "browser", "page"]  # fixtures
 
 
@@ -57,8 +59,8 @@ def test_a_card_that_cannot_move_says_so(page: Any, game: Game) -> None:
     sit_down(page, game, short_options(game))
     play_last(page)
     before = page.get_attribute("#at", "max")
-    still = page.locator("#picture [data-place]:not(.can)")
-    still.last.click(force=True)
+    place = page.locator("#picture [data-place]:not(.can)").last.get_attribute("data-place")
+    page.mouse.click(*point(page, place))
     page.wait_for_selector("#status:has-text('nothing to move there now')")
     assert page.get_attribute("#at", "max") == before and page.locator("#picture .can").count()
 
@@ -131,7 +133,7 @@ def test_a_server_that_compiles_is_waited_for(page: Any, game: Game) -> None:
     page.check(f"input[value={game.name}]")
     for _ in range(2):
         page.click("form button[type=submit]")
-        page.wait_for_selector("#busy:has-text('compiling Whist, 2 of 3. The game begins by itself.')")
+        page.wait_for_selector("#busy:has-text('compiling Whist, 2 of 3. A game takes up to a minute')")
     page.wait_for_selector(READY)
     assert not page.is_visible("#busy") and not page.is_visible("#problem")
     assert len(page.url.partition("#")[2]) == 48
@@ -184,7 +186,6 @@ def test_friends_play_and_watch(page: Any, game: Game, address: str, browser: An
             context.close()
 
 
-@pytest.mark.slow
 def test_links_and_reviews_are_accessible(page: Any, game: Game, axe: str) -> None:
     """What friends get, what watchers see, and a review."""
     sit_down(page, game, short_options(game))

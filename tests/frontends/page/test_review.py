@@ -13,6 +13,7 @@ from tests.frontends.page.test_page import PHONES, address, browser, gestures, p
 
 __all__ = ["address", "browser", "page"]  # fixtures
 
+pytestmark = pytest.mark.slow
 COST = 2.5
 
 
