@@ -58,7 +58,8 @@ INPUTS = {
     ("play", "resume"): "play high_card --resume IN",
     ("watch", "replay"): "watch --replay IN",
 }
-OTHERS = {("serve", "folder"), ("build", "folder")}  # of a server's tables, of libraries
+# Of a server's tables, of libraries, of runs (tests/training/test_tools.py).
+OTHERS = {("serve", "folder"), ("build", "folder"), ("plot", "runs"), ("plot", "out")}
 OR_NAMES = {("generate", "out")}  # a folder, or the name of a data set
 
 
