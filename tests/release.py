@@ -52,6 +52,7 @@ CORE: dict[str, tuple[list[str], str]] = {
     "schema": ([GAME], "properties"),
     "serve": ([], "card_envs[serve]"),
     "train": (["--config", "quickstart"], "card_envs[train]"),
+    "plot": (["run/quickstart"], "pip install"),
     "export": ([f"{GAME}/ppo", "model.onnx"], "card_envs[onnx]"),
     "import": ([GAME, "view.json", "imported"], "card_envs[onnx]"),
     "rules": ([GAME, "--short"], "board"),
@@ -70,6 +71,7 @@ TRAIN = [
 ]  # fmt: skip
 FULL: dict[str, tuple[list[str], str]] = {
     "train": (TRAIN, "load_opponent"),
+    "plot": (["run/quickstart"], "drawn to"),
     "export": ([f"{GAME}/ppo", "model.onnx"], "written to"),
     "import": ([GAME, "model.onnx", "imported"], "compare"),
     "compare": ([GAME, "imported", "run/quickstart/opponent", "--pairs", "4"], "mirrored pairs"),

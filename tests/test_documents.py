@@ -112,7 +112,7 @@ PROGRAMS = {
     folder: set(re.findall(r'"(--[a-z-]+)"', "".join(path.read_text() for path in (ROOT / folder).glob("*.py"))))
     for folder in ("training", "benchmarks", "examples", "tests")
 }
-OTHERS = {  # options of other programs: of pip, ruff, torchrun, pytest, typer, linkers, esbuild, and of `check`'s process
+OTHERS = {  # options of other programs: pip, ruff, torchrun, pytest, typer, linkers, esbuild, and of what `check` runs
     "--editable", "--index-url", "--install-completion", "--nproc-per-node", "--nnodes", "--node-rank", "--master-addr",
     "--pyargs", "--maxfail", "--ignore", "--events", "--sources", "--export", "--no-entry", "--stack-first",
     "--strip-all", "--version", "--bundle", "--outdir", "--fix",
