@@ -30,10 +30,9 @@ SAMPLE_GAMES = 16  # played to estimate the length of a game
 
 @dataclass(frozen=True, init=False)
 class Plan(GeneralPlan):
-    """Which games are played; everything that a process needs to play some of them.
+    """A `card_envs.compare.games.Plan` of a data set; the game may be given by its name.
 
     Attributes:
-        game, seed, options, sampled: as in `card_envs.compare.games.Plan`; the game may be given by its name.
         players: names, as for `load_opponent`; game i begins with player i modulo P on the first side, and so on.
         games: number of episodes.
         values: keep what players expect of each action, if they search.

@@ -86,7 +86,11 @@ class GpuBatchEnv(Fixed):
     adjacent bytes. With `out`, kernels write into tensors of the caller instead: see `BatchEnv`.
 
     Attributes:
-        obs, mask, seat, rewards, done: as of `BatchEnv`.
+        obs: [B, D] int8, as of `BatchEnv`; so are the next four.
+        mask: [B, A] int8.
+        seat: [B] int8.
+        rewards: [B, S] float32.
+        done: [B] bool.
         device: where all tensors are.
     """
 
