@@ -167,6 +167,7 @@ def test_actions_of_any_type(game: Game) -> None:
         env.step(make_action(action))
         twin.step(action)
         assert snapshot(env) == snapshot(twin)
+    env = fresh(game)
     before = snapshot(env)
     wrong: Any
     for wrong in (None, 1.0, "x", [0], np.float32(1)):
