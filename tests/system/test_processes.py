@@ -29,11 +29,11 @@ COMMAND = """
 import os, sys
 from pathlib import Path
 import rich.progress
-from card_envs.compare import _command as command
+from card_envs.compare import waiting
 from card_envs.__main__ import main
 import card_envs.__main__ as program
 
-command.SAVE_SECONDS = 0.0
+waiting.SAVE_SECONDS = 0.0
 steps = 0
 whole = rich.progress.Progress.advance, rich.progress.Progress.update
 
