@@ -481,7 +481,7 @@ def run_python(
 
 
 def interrupted(ask: Callable[[], Any], event: int) -> bool:
-    """Whether Ctrl-C at an event of Python's profiler (calls and returns, also of C functions) came before the end."""
+    """Return whether Ctrl-C came before the end, at this event (a call or a return) of Python's profiler."""
     num_events = 0
 
     def count(*_: Any) -> None:
@@ -595,7 +595,7 @@ def assert_refused(thing: Any, calls: dict[str, Iterable[tuple[Any, ...]]], safe
 
 
 def assert_fixed(thing: Any) -> None:
-    """What compiled code relies on is never replaced: no public attribute of a batch or table."""
+    """Public attributes of batches and tables can't be replaced, because compiled code relies on them."""
     public = [name for name in vars(thing) if not name.startswith("_")]
     assert {"game", "states"} <= set(public)
     for name in public:

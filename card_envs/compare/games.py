@@ -35,7 +35,7 @@ MOST_DEALS = 1 << 62  # so that their numbers are those of tables
 
 @dataclass(frozen=True)
 class Plan:
-    """What is played: with the numbers of some deals, it decides all of them. What else a task needs, its class adds.
+    """What is played; subclasses add what their task needs. A plan and the numbers of some deals decide these deals.
 
     Attributes:
         game: the game.

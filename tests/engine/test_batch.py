@@ -53,7 +53,7 @@ B, MANY = 8, 3 * MIN_TABLES_A_THREAD
 
 
 def random_steps(env: BatchEnv, steps: int, check: Callable[[NDArray[np.int64]], None] | None = None) -> BatchEnv:
-    """What `random_move` draws, from streams that depend on the tables' numbers alone; `check` sees it before each."""
+    """Play random moves, from streams that depend on the tables' numbers alone; call `check` before each."""
     streams = table_keys(99, np.arange(env.num_tables))
     for _ in range(steps):
         actions = random_moves(env.game, env.states, streams).astype(np.int64)

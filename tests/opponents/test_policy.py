@@ -438,7 +438,7 @@ def test_sealed_generators_go_on_with_the_same_numbers() -> None:
 
 
 def test_seeded_numbers_are_those_they_were() -> None:
-    """What comparisons drew before generators hid their seeds."""
+    """Return what comparisons drew before generators hid their seeds."""
     policy = Nosy()
     play_games(GamePlan(TINY, [policy], 5), np.arange(4))
     source = np.random.default_rng([5, 0])

@@ -60,7 +60,7 @@ class Typing(Console):
 
 
 def shown_by(call: Callable[[Console], None], typed: Typed | Answer) -> str:
-    """What a command prints while this is typed."""
+    """Return what a command prints for this input."""
     console = Typing(typed)
     call(console)
     shown = console.shown()

@@ -128,7 +128,7 @@ def test_moves_are_legal_and_the_same_for_any_number_of_threads(game: Game, move
 
 @pytest.mark.parametrize("moves", get_args(Moves))
 def test_threads_that_share_the_worlds_of_a_decision_change_no_bit(game: Game, moves: Moves) -> None:
-    """The first batch of so many worlds takes long enough to share the next ones."""
+    """The first batch of this many worlds takes long enough for the next ones to be shared among threads."""
     decisions = widest(game, 2)
     one, other = (
         SearchPolicy(game, 400, moves=moves, threads=threads).search(decisions, np.random.default_rng(5))
