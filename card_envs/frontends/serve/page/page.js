@@ -10,21 +10,18 @@ import { keysTold } from "./keys.js";
 import { list, markMove, onMove } from "./log.js";
 import { clearReview, costOf, judgement, markReview, onCost, review, takeBack } from "./review.js";
 import { patiently, until } from "./patience.js";
-import { redraw } from "./motion.js";
+import { drawPicture, frame, gestures, homeward, isAt, labelOfPlace, placesOf, shake, topCard } from "./picture.js";
 import { rulesInTwo } from "./rules.js";
 import { isOn } from "./switches.js";
 import { playersOf, seatName, showPlayers, watch } from "./watch.js";
 import { capital, cardName, codeOf, did, doneBy, dressed, inShort, orderOf, saysCode } from "./words.js";
 import { adviser, anyNumber, chosen, offer, offered, showPictures, showTallies, wanted } from "./start.js";
 
-const SVG = "http://www.w3.org/2000/svg";
 const DRAG = 8; // pixels, from which on a touch is a drag
 const DOUBLE = 500; // milliseconds between the two of a double click
-const NEAR = 24; // pixels around a place where a card may be dropped
 const MOST_SAID = 8; // of the last moves
 const WATCH = "watch="; // begins the hash of a link to watch
 const GAME = "game="; // and of one to a finished game
-const SHAKE = [0, -7, 7, -4, 4, 0].map((across) => ({ translate: `${across}px 0` })); // of a card that can't be moved
 const WAIT = 20; // seconds for the others, before asking again
 const LONGEST = 8000; // milliseconds in which the moves of the others are shown: many pass quicker
 
@@ -530,16 +527,6 @@ function refocus() {
   wanted.focus({ preventScroll: true });
 }
 
-/** Draw a position. */
-function drawPicture({ picture }) {
-  const drawing = new DOMParser().parseFromString(picture ?? "", "image/svg+xml").documentElement;
-  ["style", "width", "height"].forEach((name) => drawing.removeAttribute(name));
-  redraw($("picture"), document.importNode(drawing, true));
-}
-
-/** The legal moves: from place to place. */
-const gestures = () => JSON.parse($("picture").firstChild?.getAttribute("data-moves") || "{}");
-const placesOf = (name) => [...$("picture").querySelectorAll("[data-place]")].filter((one) => one.dataset.place === name);
 const isActive = () => Boolean($("moves").children.length);
 
 /** The buttons of the legal moves, in the order in which their cards lie in the picture. */
@@ -596,23 +583,6 @@ function markCost() {
     if (groups.length === 1) frame(groups[0]).classList.toggle("better", better.has(place)); // of several, none is meant
   }
 }
-
-/** A frame around the top card of a place, or around all of it where there is none. */
-function frame(group) {
-  const card = topCard(group);
-  const rect = document.createElementNS(SVG, "rect");
-  rect.setAttribute("class", "mark");
-  let box = { x: 0, y: 0, width: 100, height: 140 };
-  if (card) rect.setAttribute("transform", card.getAttribute("transform"));
-  else box = group.getBBox();
-  for (const name of ["x", "y", "width", "height"]) rect.setAttribute(name, box[name]);
-  rect.setAttribute("rx", 9);
-  if (card) card.after(rect);
-  else group.append(rect);
-  return rect;
-}
-
-const topCard = (group) => [...group.querySelectorAll("use")].pop();
 
 /** What is said of a position, as nodes. */
 function status(position) {
@@ -708,13 +678,6 @@ const labelOf = (text) => (shown.move_notes[text] ? noted(text, text) : capital(
 
 const isClear = (words, text) => cardName(text) || saysCode(words, text);
 
-/** What a place is called, without the cards that lie there; several of a name by what they have in common. */
-function label(name) {
-  const found = placesOf(name).map((one) => one.getAttribute("aria-label"));
-  if (!found.length) return name;
-  return found.length > 1 ? found[0].split(" ")[0] : found[0].split(":")[0];
-}
-
 /** Show the button that opens the status, where not all of it fits. */
 function fit() {
   const said = $("said");
@@ -744,21 +707,14 @@ function tap(name) {
   if (picked && own.length === 1) return void move(own[0][0]);
   mark();
   $("question").textContent = picked
-    ? `${label(picked)}: where to? ${own.map(([, [, target]]) => label(target)).join(", ")}.`
+    ? `${labelOfPlace(picked)}: where to? ${own.map(([, [, target]]) => labelOfPlace(target)).join(", ")}.`
     : question(shown, true);
 }
 
 /** Say that nothing can be moved from a place now, and shake it. */
 function refuse(name) {
-  $("status").textContent = `${capital(label(name))}: nothing to move there now.`;
-  if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
-  for (const group of placesOf(name)) group.animate(SHAKE, 300);
-}
-
-/** The move from a place to where a double click sends its card. */
-function homeward(name) {
-  const home = $("picture").firstChild.dataset.home;
-  return Object.entries(gestures()).find(([, [source, target]]) => source === name && target === home)?.[0];
+  $("status").textContent = `${capital(labelOfPlace(name))}: nothing to move there now.`;
+  shake(name);
 }
 
 let drag = null;
@@ -803,11 +759,6 @@ function release(event) {
   if (event.type === "pointerup" && meant) move(meant[0]);
   else mark();
 }
-
-const isAt = (name, event) => placesOf(name).some((group) => {
-  const box = group.getBoundingClientRect();
-  return event.clientX > box.left - NEAR && event.clientX < box.right + NEAR && event.clientY > box.top - NEAR && event.clientY < box.bottom + NEAR;
-});
 
 function key(event) {
   if (event.key === "Escape") {
