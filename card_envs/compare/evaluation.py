@@ -30,7 +30,7 @@ class Writer(Protocol):
         """Write a figure."""
 
 
-@dataclass
+@dataclass(repr=False)
 class Evaluation:
     """Evaluates a learner at regular intervals. `evaluate_every` makes it and describes the attributes.
 
@@ -47,6 +47,10 @@ class Evaluation:
     writer: Writer | None
     say: Callable[[str], object] | None = print
     history: list[tuple[int, dict[str, PairResult]]] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        last = "".join(f"; last at {step:,}: {results}" for step, results in self.history[-1:])
+        return f"Evaluation(every {self.every:,} steps: {len(self.history)} measurements{last})"
 
     def __call__(self, step: int) -> dict[str, PairResult]:
         """Measure if it is due: the first time, and once `every` steps have passed since the multiple of it before.

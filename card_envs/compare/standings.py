@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from card_envs.compare._groups import GroupFigures, group_figures
 from card_envs.compare._ratings import ratings
 from card_envs.compare._solving import Solved, count_verdicts, won_of_winnable
 from card_envs.compare._tallies import Tallied, tallied
@@ -19,6 +20,7 @@ from card_envs.opponents.names import split_game
 from card_envs.options import to_python
 
 ANCHOR = "greedy"  # has rating 1000 if it takes part
+LEVEL = 0.95  # of every interval
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +99,7 @@ class Standings:
         nearest: the pairing of the two closest policies.
         solved: number of deals that a solver won, lost and left open, if one was asked.
         stopped: whether the contest was stopped early.
+        groups: of methods with several trainings.
     """
 
     contest: Contest
@@ -107,6 +110,7 @@ class Standings:
     nearest: PairingFigures
     solved: Mapping[str, int] | None = None
     stopped: bool = False
+    groups: list[GroupFigures] = field(default_factory=list)
 
     @property
     def best_first(self) -> list[int]:
@@ -123,6 +127,29 @@ class Standings:
     def warning(self) -> str | None:
         """A warning if there are few pairs, else None."""
         return few_warning(self.pairs, "deals" if self.contest.game.is_solitaire else "pairs")
+
+    @property
+    def intervals(self) -> dict[str, Any]:
+        """How many intervals there are, and how likely all of them hold at the least (Bonferroni)."""
+        of_policies = sum(isinstance(each, Estimate) for policy in self.policies for each in vars(policy).values())
+        number = of_policies - (self.anchor in self.contest.names) + 2 * len(self.pairings) + 3 * len(self.groups)
+        return {"level": LEVEL, "number": number, "all_at_least": max(0.0, round(1 - number * (1 - LEVEL), 4))}
+
+    def notes(self) -> Iterator[str]:
+        """Yield what a reader of the tables must know."""
+        number, least = self.intervals["number"], self.intervals["all_at_least"]
+        together = f", all {number} together in at least {100 * least:.0f} %."
+        misses = f"; about {number * (1 - LEVEL):.0f} of these {number} miss."
+        yield f"Each interval holds in {100 * LEVEL:.0f} % of such comparisons{together if least else misses}"
+        contest = self.contest
+        if contest.game.num_sides < contest.game.rules.NUM_SEATS:
+            yield (
+                f"{contest.partner} plays beside each player, who has the first seat of its side."
+                if contest.partner
+                else "A player has all seats of its side; with --partner NAME it has one, and NAME the others."
+            )
+        if self.warning is not None:
+            yield self.warning
 
     def as_dict(self) -> dict[str, Any]:
         """Return the figures for JSON; an `Estimate` is {"mean", "low", "high"}, with None for an infinite bound.
@@ -146,6 +173,7 @@ class Standings:
             "pairings": [_present(pairing) for pairing in self.pairings],
             "nearest": {key: _present(self.nearest)[key] for key in ("first", "second", "pairs_needed")},
             "stopped": self.stopped,
+            **({"groups": [as_json(group) for group in self.groups]} if self.groups else {}),
             **({} if self.warning is None else {"warning": self.warning}),
             **({} if self.solved is None else {"solved": dict(self.solved)}),
         }
@@ -171,8 +199,9 @@ def standings(
     nearest = list(combinations(range(len(names)), 2)).index((min(two), max(two)))
     verdicts = count_verdicts(solved) if solved else None
     return Standings(
-        contest, part.num_deals, deals_per_episode, policies, pairings, pairings[nearest], verdicts, stopped
-    )
+        contest, part.num_deals, deals_per_episode, policies, pairings, pairings[nearest], verdicts, stopped,
+        group_figures(contest, part),
+    )  # fmt: skip
 
 
 def _best_first(policies: Sequence[PolicyFigures]) -> list[int]:
