@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, Protocol
 
 from card_envs.compare.contests import MOST_PAIRS
@@ -14,7 +16,10 @@ from card_envs.compare.pairs import PairResult, play_pairs
 from card_envs.engine.buffers import check_int
 from card_envs.game import Game
 from card_envs.opponents.names import load_policy
+from card_envs.opponents.networks.folder import check_place, save_model
+from card_envs.opponents.networks.onnx import check_installed, module_to_onnx
 from card_envs.opponents.networks.torch_policy import TorchPolicy, evaluating
+from card_envs.system.files import short_repr, user_path
 
 if TYPE_CHECKING:
     from stable_baselines3.common.callbacks import BaseCallback
@@ -38,6 +43,7 @@ class Evaluation:
         plan: the game, its options, the opponents, and the seed of deals and draws.
         say: gets each result as a line: `print`, or None for silence.
         history: (step, results by opponent) of each measurement, in their order. Steps fall where a loop began again.
+        best: folder of the best network so far, or None.
     """
 
     every: int
@@ -47,6 +53,7 @@ class Evaluation:
     writer: Writer | None
     say: Callable[[str], object] | None = print
     history: list[tuple[int, dict[str, PairResult]]] = field(default_factory=list)
+    best: Path | None = None
 
     def __repr__(self) -> str:
         last = "".join(f"; last at {step:,}: {results}" for step, results in self.history[-1:])
@@ -83,6 +90,8 @@ class Evaluation:
                 name: play_pairs(game, policy, name, self.pairs, seed, options=options, sampled=sampled)
                 for name in self.plan.names
             }
+        if self.best and all(_mean_margin(results) > _mean_margin(earlier) for _, earlier in self.history):
+            save_model(self.best, game, module_to_onnx(policy.module, game))  # type: ignore[attr-defined]
         self.history.append((step, results))
         for name, result in results.items():
             if self.say is not None:
@@ -140,6 +149,11 @@ class Evaluation:
         return Evaluating(self)
 
 
+def _mean_margin(results: Mapping[str, PairResult]) -> float:
+    """Return the margin per deal over all opponents."""
+    return fmean(result.margin_per_deal.mean for result in results.values())
+
+
 def figures(results: Mapping[str, PairResult]) -> dict[str, float]:
     """Return the figures of results by opponent, under the names that training's log has for them."""
     by_tag: dict[str, float] = {}
@@ -162,6 +176,7 @@ def evaluate_every(
     options: dict[str, Any] | None = None,
     sampled: bool = True,
     writer: Writer | None = None,
+    best: str | Path | None = None,
 ) -> Evaluation:
     """Return an evaluator of a learner, to be called with the number of steps so far.
 
@@ -179,6 +194,9 @@ def evaluate_every(
         options: of the game, such as `{"deals": "single"}`.
         sampled: networks draw their moves; False: they play the likeliest. See `play_pairs`.
         writer: gets each figure; None: nobody.
+        best: gets the learner's network whenever its mean margin per deal is the highest so far: a folder that is a
+            name in all commands. Needs the extra `onnx`; the learner is a torch module or a model. Its best figure was
+            lucky, too: report others.
 
     Raises:
         ValueError: an argument is invalid, or there is no such opponent.
@@ -189,4 +207,10 @@ def evaluate_every(
     plan.check()
     plan.load()
     every, pairs = check_int(steps, 1, MOST_STEPS, "steps"), check_int(pairs, 1, MOST_PAIRS, "pairs")
-    return Evaluation(every, learner, plan, pairs, writer)
+    folder = None if best is None else user_path(best)
+    if folder is not None:
+        check_installed()
+        check_place(folder)
+        if not isinstance(load_policy(learner, "learner", game, sampled), TorchPolicy):
+            raise ValueError(f"best: expected a learner that is a torch module or a model, got {short_repr(learner)}")
+    return Evaluation(every, learner, plan, pairs, writer, best=folder)
