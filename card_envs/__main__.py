@@ -197,7 +197,7 @@ def compare(
     from card_envs.compare import _command as command
     from card_envs.compare._groups import parse_groups
     from card_envs.compare._provenance import circumstances, provenance
-    from card_envs.compare._sheets import FOR_PROGRAMS, show_figures_as
+    from card_envs.compare._sheets import FOR_PROGRAMS, for_programs
     from card_envs.compare.contests import Contest, taken_apart
     from card_envs.compare.spread import Executor
     from card_envs.compare.standings import Standings
@@ -232,7 +232,8 @@ def compare(
             known |= {"reviews": reviews}
             write_figures(known, json_file)
     if results and form in FOR_PROGRAMS:
-        show_figures_as(console, form, _rounded(known), command.records_of(results))
+        rows = [{"contest": label, **row} for label, each in results.items() for row in each.as_dict()["policies"]]
+        console.out(for_programs(form, _rounded(known), rows), end="", highlight=False)
     if results and json_file is not None:
         command.message_console(form).print(f"written to {json_file}", soft_wrap=True)
     if stopped:
@@ -259,32 +260,33 @@ def score(
     from card_envs.compare import _score
     from card_envs.compare._groups import parse_groups
     from card_envs.compare._provenance import circumstances, provenance
-    from card_envs.compare._sheets import FOR_PROGRAMS, show_figures_as, show_sheets
+    from card_envs.compare._sheets import FOR_PROGRAMS, for_programs, show_sheets
     from card_envs.compare.spread import Executor
 
+    groups = [*((agent, (agent,)) for agent in agents or []), *parse_groups(group or [])]
+    measures = [measure for game, measure in _score.measures(quick).items() if game_name in (None, game)]
+    if not groups or not measures:
+        raise ValueError("score: expected agents, and a game that has a standard measure")
     files.check_output(json_file)
     workers, messages = Executor(processes, ray), command.message_console(form)
-    methods = [*((agent, (agent,)) for agent in agents or []), *parse_groups(group or [])]
-    tasks = command.score_tasks(methods, _score.measures(quick), game_name, not best, messages)
-    origins = [provenance(contest) for _, _, contest in tasks]
-    scores, stopped = list[_score.Score](), False
+    tasks = list(_score.tasks_of(groups, measures, not best, lambda line: messages.print(line, soft_wrap=True)))
+    scores, records, stopped = list[_score.Score](), list[dict[str, Any]](), False
     with workers:
         for name, measure, contest in tasks:
-            job = command.ContestJob(measure.pairs, workers, form=form)
+            job, origin = command.ContestJob(measure.pairs, workers, form=form), provenance(contest)
             job.check()
             played = command.play_contest_shown(contest, job, "", console, lambda _: None)
-            stopped = played is None or played[0].stopped
-            if played is None or stopped:
+            if stopped := played is None or played[0].stopped:
                 break
             scores.append(_score.Score(name, measure, *played))
+            records.append(scores[-1].as_dict() | {"provenance": origin})
     *others, how = _score.score_notes(scores) if scores else [""]
-    records = [each.as_dict() | {"provenance": origin} for each, origin in zip(scores, origins)]
     known = {"how": how, "scores": records, "provenance": circumstances(), "stopped": stopped}
     write_figures(known, json_file)
     if form in FOR_PROGRAMS:
-        show_figures_as(console, form, _rounded(known), records)
+        console.out(for_programs(form, _rounded(known), records), end="", highlight=False)
     elif scores:
-        show_sheets(console, _score.score_sheets(scores), form, [*others, how])
+        show_sheets(console, [_score.score_sheet(scores)], form, [*others, how])
     if json_file is not None:
         messages.print(f"written to {json_file}", soft_wrap=True)
     if stopped:

@@ -5,7 +5,7 @@ Ctrl-C ends the work; the results so far are shown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +15,7 @@ import numpy as np
 from rich.console import Console
 
 from card_envs.compare._records import save_records
-from card_envs.compare._score import Measure
-from card_envs.compare._sheets import FOR_PROGRAMS, FORMATS
+from card_envs.compare._sheets import FOR_PEOPLE, FOR_PROGRAMS
 from card_envs.compare._solving import (
     Solved,
     SolveTask,
@@ -49,7 +48,7 @@ class ContestJob:
         solve_seconds: per deal, to solve the deals as well; None: don't.
         picture: file of a picture, or None.
         records: folder of saved games, or None.
-        form: in which the figures are printed, one of FORMATS.
+        form: in which the figures are printed, see `_sheets.py`.
         brief: print the standings alone.
         details: print the game's rates, too.
     """
@@ -65,7 +64,7 @@ class ContestJob:
 
     def check(self) -> None:
         """Raise ValueError, before anything is played, if something can't be written."""
-        check_choice(self.form, FORMATS, "format")
+        check_choice(self.form, (*FOR_PEOPLE, *FOR_PROGRAMS), "format")
         check_picture(self.picture)
         check_output_folder(self.records)
 
@@ -120,7 +119,7 @@ def compare_all(
             write(results)
             messages += job.save(title, results[label], part, label)
         finally:
-            if job.form not in FOR_PROGRAMS:
+            if job.form in FOR_PEOPLE:
                 show_comparison(console, title, results[label], job.brief, job.details, job.form)
         for line in messages:
             messages_to.print(line, soft_wrap=True)
@@ -134,46 +133,10 @@ def message_console(form: str) -> Console:
     return console if form == "table" else error_console()
 
 
-def records_of(results: Mapping[str, Standings]) -> list[dict[str, Any]]:
-    """Return the standings of contests for a table: a row for each policy, best first, with the contest's label."""
-    rows = []
-    for label, each in results.items():
-        policies = each.as_dict()["policies"]
-        rows += [{**({"contest": label} if label else {}), **policies[i]} for i in each.best_first]
-    return rows
-
-
 def json_figures(results: dict[str, Standings], apart: str, with_player: str) -> dict[str, Any]:
     """Return the figures of contests for a file: of one, or of one for each phase of the game."""
     figures: dict[str, Any] = {label: each.as_dict() | {"intervals": each.intervals} for label, each in results.items()}
     return {"apart": apart, "with": with_player, "contests": figures} if apart else figures[""]
-
-
-def score_tasks(
-    methods: Sequence[tuple[str, tuple[str, ...]]], known: Mapping[str, Measure], only: str | None, sampled: bool,
-    messages: Console,
-) -> list[tuple[str, Measure, Contest]]:  # fmt: skip
-    """Return what agents and methods, with their trainings, play in each game. Raises ValueError if one plays none."""
-    if not methods or only not in (None, *known):
-        raise ValueError(f"score: expected agents, and one of {', '.join(known)}, got {len(methods)} and {only}")
-    tasks = []
-    for name, trainings in methods:
-        problems = list[ValueError]()
-        for measure in [measure for game, measure in known.items() if only in (None, game)]:
-            contest = measure.contest_of(name, trainings, sampled)
-            try:
-                contest.check()
-            except ValueError as error:
-                problems.append(error)
-                continue
-            tasks.append((name, measure, contest))
-            for line in contest.warnings():
-                messages.print(line, soft_wrap=True)
-        if all(name != task for task, *_ in tasks):
-            raise problems[0]
-        for error in problems:
-            messages.print(f"left out: {error}", soft_wrap=True)
-    return tasks
 
 
 def survey_all(

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib.metadata import version
@@ -66,11 +67,10 @@ def circumstances() -> dict[str, Any]:
 def _commit() -> str | None:
     """Return the commit of a checkout, with "-dirty" if files differ from it; None elsewhere."""
     describe = ["git", "-C", str(OWN.parent), "describe", "--always", "--dirty", "--exclude=*", "--abbrev=40"]
-    try:
-        is_checkout = (OWN.parent / ".git").exists()
-        return subprocess.check_output(describe, text=True, stderr=subprocess.DEVNULL).strip() if is_checkout else None
-    except (OSError, subprocess.CalledProcessError):  # git is missing, or refuses a folder of somebody else
-        return None
+    with suppress(OSError):  # there is no git
+        done = subprocess.run(describe, text=True, capture_output=True, check=False)
+        return done.stdout.strip() if (OWN.parent / ".git").exists() and not done.returncode else None
+    return None
 
 
 def digest_of(policy: PolicyLike, game: Game) -> str:

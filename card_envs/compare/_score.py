@@ -5,20 +5,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from itertools import combinations, groupby
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.table import Table as Sheet
 
-from card_envs.compare._groups import improvement, leads, over_trainings
+from card_envs.compare._groups import Group, improvement, leads, over_trainings
 from card_envs.compare.contests import Contest, Part, modes_in_words
-from card_envs.compare.estimates import Estimate, as_json
-from card_envs.compare.report import duration, interval, on_one_line, percent
+from card_envs.compare.estimates import Estimate, as_json, span
+from card_envs.compare.report import duration, on_one_line, percent
 from card_envs.compare.standings import Standings
 from card_envs.games import get_game
 from card_envs.opponents.about import strength_folder
@@ -43,11 +41,10 @@ class Measure:
     pairs: int
     anchors: dict[str, float]
 
-    def contest_of(self, name: str, trainings: tuple[str, ...], sampled: bool) -> Contest:
+    def contest_of(self, group: Group, sampled: bool) -> Contest:
         """Return what an agent plays, or all trainings of a method."""
-        opponents, groups = self.contest, ((name, trainings),) if len(trainings) > 1 else ()
-        players = (*opponents.players, *trainings)
-        return Contest(opponents.game, players, opponents.seed, opponents.options, sampled, groups=groups)
+        own, groups = self.contest, (group,) if len(group[1]) > 1 else ()
+        return Contest(own.game, (*own.players, *group[1]), own.seed, own.options, sampled, groups=groups)
 
     def on_scale(self, margin: float) -> float:
         """Return the score of a margin: straight lines lead from the middle anchor to the others, and beyond."""
@@ -56,13 +53,13 @@ class Measure:
 
     def in_words(self) -> str:
         """Return in a sentence what is played."""
-        game, names = self.contest.game, ", ".join(self.contest.names)
+        game, names = self.contest.game, " and ".join(self.contest.names)
         options = "".join(f", {name}={value}" for name, value in self.contest.options)
-        how = f"more points than {names} on the same {self.pairs:,} deals"
-        if not game.is_solitaire:
-            how = f"points an episode over {names}, {self.pairs:,} deals each, every deal twice with the sides swapped"
+        how = f"{self.pairs:,} deals against each of {names}, every deal twice with the sides swapped"
+        if game.is_solitaire:
+            how = f"points more than {names} on the same {self.pairs:,} deals"
         anchors = ", ".join(f"{name} {margin:.4g}" for name, margin in self.anchors.items())
-        return f"{game.title} (version {game.version}{options}): {how}; on average, {anchors}."
+        return f"{game.title} (version {game.version}{options}): {how}; mean margins: {anchors}."
 
 
 def measures(quick: bool) -> dict[str, Measure]:
@@ -78,73 +75,89 @@ def measures(quick: bool) -> dict[str, Measure]:
     return found
 
 
+def tasks_of(
+    groups: Iterable[Group], measures: Sequence[Measure], sampled: bool, say: Callable[[str], object]
+) -> Iterator[tuple[str, Measure, Contest]]:
+    """Yield what each agent or method plays; say in which games it can't play. Raises ValueError if in none."""
+    for group in groups:
+        problems = []
+        for measure in measures:
+            contest = measure.contest_of(group, sampled)
+            try:
+                contest.check()
+            except ValueError as error:
+                problems.append(error)
+                continue
+            for line in contest.warnings():
+                say(line)
+            yield group[0], measure, contest
+        if len(problems) == len(measures):
+            raise problems[0]
+        for problem in problems:
+            say(f"left out: {problem}")
+
+
 class Score:
     """What an agent, or all trainings of a method, did in a game.
 
     Attributes:
-        name: of the agent or method.
-        measure: what was played.
-        results: of all players.
-        by_training: [R] mean margin of each training.
+        name, measure, results: of the agent or method; what was played; the results of all players.
+        trainings: results of its own; `by_training` has their mean margins.
         figures: the score, the mean margin over the opponents, and the margin over each.
     """
 
     def __init__(self, name: str, measure: Measure, results: Standings, part: Part) -> None:
         """Compute the figures."""
-        self.name, self.measure, self.results = name, measure, results
-        rivals = range(len(measure.contest.names))
-        ahead = leads(results.contest, part.margins, range(len(rivals), len(results.policies)), rivals)  # [R, O, N]
-        margin = over_trainings(ahead.mean(axis=1))
-        self.by_training: NDArray[np.float64] = ahead.mean(axis=(1, 2))
+        self.name, self.measure, self.results, opponents = name, measure, results, measure.contest.names
+        self.trainings, rivals = results.policies[len(opponents) :], range(len(opponents))
+        ahead = leads(results.contest, part.margins, range(len(opponents), len(results.policies)), rivals)
+        self.by_training, margin = ahead.mean(axis=(1, 2)), over_trainings(ahead.mean(axis=1))
         self.figures = {"score": Estimate(*map(measure.on_scale, (margin.mean, margin.low, margin.high)))}
         self.figures |= {"margin": margin}
-        self.figures |= {f"over_{name}": over_trainings(ahead[:, k]) for k, name in enumerate(measure.contest.names)}
-        self.trainings = results.policies[len(rivals) :]
+        self.figures |= {f"over_{rival}": over_trainings(ahead[:, k]) for k, rival in enumerate(opponents)}
 
     def as_dict(self) -> dict[str, Any]:
         """Return the figures for JSON, with all results behind them."""
-        scores = [self.measure.on_scale(margin) for margin in self.by_training.tolist()]
-        about = {"measure": self.measure.name, "game": self.measure.contest.game.name, "name": self.name}
-        about |= {"trainings": dict(zip(self.results.contest.names[-len(scores) :], scores))}
-        figures = {name: as_json(figure) for name, figure in self.figures.items()}
-        return {**about, **figures, "anchors": self.measure.anchors, "results": self.results.as_dict()}
+        scores = map(self.measure.on_scale, self.by_training.tolist())
+        return {
+            "measure": self.measure.name, "game": self.measure.contest.game.name, "name": self.name,
+            **{name: as_json(figure) for name, figure in self.figures.items()},
+            "trainings": {policy.name: score for policy, score in zip(self.trainings, scores)},
+            "results": self.results.as_dict(),
+        }  # fmt: skip
 
 
-def score_sheets(scores: Sequence[Score]) -> list[Sheet]:
-    """Return a table of scores for each game."""
-    by_game = groupby(sorted(scores, key=lambda score: score.measure.contest.game.name), lambda score: score.measure)
-    return [_score_sheet(list(some)) for _, some in by_game]
-
-
-def _score_sheet(scores: Sequence[Score]) -> Sheet:
-    measure, several = scores[0].measure, any(len(score.trainings) > 1 for score in scores)
-    sheet = Sheet(title=f"{measure.contest.game.title}: {measure.name}", show_lines=True)
+def score_sheet(scores: Sequence[Score]) -> Sheet:
+    """Return a table of scores, by game and best first."""
+    sheet = Sheet(title=scores[0].measure.name, show_lines=True)
     sheet.add_column("", overflow="fold")
-    for column in (*scores[0].figures, *["trainings"] * several, "a move"):
+    for column in (*scores[0].figures, "a move"):
         sheet.add_column(column.replace("_", " "), justify="right", no_wrap=True)
-    for score in sorted(scores, key=lambda score: -score.by_training.mean()):
-        low, high = (measure.on_scale(float(bound(score.by_training))) for bound in (np.min, np.max))
-        spread = [f"{len(score.trainings)}\n{low:z.4g} to {high:z.4g}" if len(score.trainings) > 1 else ""] * several
-        time = duration(score.trainings[0].microseconds_per_move)
+    for score in sorted(scores, key=lambda score: (score.measure.contest.game.title, -score.by_training.mean())):
         scaled, *margins = score.figures.values()
-        sheet.add_row(score.name, interval(scaled), *(on_one_line(each, False) for each in margins), *spread, time)
-    sheet.caption = "score: " + ", ".join(f"{name} {value}" for name, value in zip(measure.anchors, SCALE))
+        name, time = f"{score.measure.contest.game.title}:\n{score.name}", score.trainings[0].microseconds_per_move
+        shown = f"{scaled.mean:z.1f}\n{span(scaled, 'z.1f')}", *(on_one_line(margin, False) for margin in margins)
+        sheet.add_row(name, *shown, duration(time))
     return sheet
 
 
 def score_notes(scores: Sequence[Score]) -> Iterator[str]:
-    """Yield how probable it is that a training of one method is better than another's, and how all was measured."""
-    for first, second in combinations(scores, 2):
-        if first.measure is second.measure and max(len(first.trainings), len(second.trainings)) > 1:
-            ahead = improvement(np.subtract.outer(first.by_training, second.by_training))
-            better = percent(ahead).replace("\n", " (") + ")"
-            yield f"{first.measure.contest.game.title}: {first.name} is better than {second.name}: {better}."
-    played = " ".join(dict.fromkeys(score.measure.in_words() for score in scores))
+    """Yield what is known of methods by their trainings, and a paragraph for papers: how all was measured."""
+    for first in scores:
+        title, by_training = first.measure.contest.game.title, first.by_training
+        if len(by_training) > 1:
+            low, high = map(first.measure.on_scale, (by_training.min(), by_training.max()))
+            yield f"{title}: {len(by_training)} trainings of {first.name} have scores from {low:z.1f} to {high:z.1f}."
+        for second in scores[scores.index(first) + 1 :]:
+            if first.measure is second.measure and len(by_training) + len(second.by_training) > 2:
+                better = percent(improvement(np.subtract.outer(by_training, second.by_training))).replace("\n", " (")
+                yield f"{title}: a training of {first.name} is better than {second.name}: {better})."
+    measure, played = scores[0].measure, " ".join(dict.fromkeys(score.measure.in_words() for score in scores))
     modes = modes_in_words((policy.name, policy.sampled) for score in scores for policy in score.trainings)
     over = "trainings and deals" if any(len(score.trainings) > 1 for score in scores) else "deals"
-    anchors = ", ".join(f"{name} {value}" for name, value in zip(scores[0].measure.anchors, SCALE))
+    anchors = ", ".join(f"{name} {value}" for name, value in zip(measure.anchors, SCALE))
     yield (
-        f"How this was measured: {scores[0].measure.name} of card_envs {version('card_envs')}, deals of seed "
-        f"{scores[0].measure.contest.seed}. {played} Scores lie on straight lines through these averages ({anchors}). "
-        f"{f'Networks: {modes}. ' if modes else ''}In brackets: 95 % intervals, each by itself, over {over}."
+        f"How this was measured: {measure.name} of card_envs {version('card_envs')}, seed {measure.contest.seed}. "
+        f"{played} Scores lie on straight lines through these margins ({anchors}). "
+        f"{f'Networks: {modes}. ' if modes else ''}Intervals: 95 %, each by itself, over {over}."
     )

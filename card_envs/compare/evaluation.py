@@ -90,7 +90,11 @@ class Evaluation:
                 name: play_pairs(game, policy, name, self.pairs, seed, options=options, sampled=sampled)
                 for name in self.plan.names
             }
-        if self.best and all(_mean_margin(results) > _mean_margin(earlier) for _, earlier in self.history):
+        mean, *earlier = (
+            fmean(result.margin_per_deal.mean for result in each.values())
+            for each in (results, *(measured for _, measured in self.history))
+        )
+        if self.best and mean > max(earlier, default=-math.inf):
             save_model(self.best, game, module_to_onnx(policy.module, game))  # type: ignore[attr-defined]
         self.history.append((step, results))
         for name, result in results.items():
@@ -147,11 +151,6 @@ class Evaluation:
                     self.record(self.evaluation.measure(self.num_timesteps))
 
         return Evaluating(self)
-
-
-def _mean_margin(results: Mapping[str, PairResult]) -> float:
-    """Return the margin per deal over all opponents."""
-    return fmean(result.margin_per_deal.mean for result in results.values())
 
 
 def figures(results: Mapping[str, PairResult]) -> dict[str, float]:

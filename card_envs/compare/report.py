@@ -121,11 +121,11 @@ def groups_sheet(results: Standings) -> Sheet:
     for column in ("wins more" if alone else "won", unit, f"{unit} of\ntrainings", "improvement*"):
         sheet.add_column(column, justify="right", no_wrap=True)
     for group in results.groups:
-        runs = " and ".join(f"{number}" for number in group.trainings if number > 1)
-        name = f"{group.first}\n{'more than' if alone else 'against'} {group.second}"
-        spread = f"{group.lowest:z.4g} to {group.highest:z.4g}\n{runs} trainings"
-        cells = percent(group.win_share), interval(group.margin), spread, percent(group.improvement)
-        sheet.add_row(name, *cells)
+        sizes = " and ".join(str(number) for number in group["trainings"] if number > 1)
+        name = f"{group['first']}\n{'more than' if alone else 'against'} {group['second']}"
+        spread = f"{group['lowest']:z.4g} to {group['highest']:z.4g}\n{sizes} trainings"
+        margin, won, better = interval(group["margin"]), percent(group["win_share"]), percent(group["improvement"])
+        sheet.add_row(name, won, margin, spread, better)
     sheet.caption = "* probability that a training of the first is better than one of the second"
     return sheet
 
@@ -196,7 +196,7 @@ def duration(microseconds: float) -> str:
 def show_comparison(
     console: Console, title: str, results: Standings, brief: bool, details: bool = False, form: str = "table"
 ) -> None:
-    """Print the tables of a contest in one of the first three FORMATS: without those of pairings, or with rates."""
+    """Print the tables of a contest in a format for people: without those of pairings, or with rates."""
     game = results.contest.game
     sheets = [standings_sheet(title, results)] + [pairings_sheet(results)] * (not brief)
     sheets += [groups_sheet(results)] * bool(results.groups)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from card_envs.compare._groups import GroupFigures, group_figures
+from card_envs.compare._groups import group_figures
 from card_envs.compare._ratings import ratings
 from card_envs.compare._solving import Solved, count_verdicts, won_of_winnable
 from card_envs.compare._tallies import Tallied, tallied
@@ -110,7 +110,7 @@ class Standings:
     nearest: PairingFigures
     solved: Mapping[str, int] | None = None
     stopped: bool = False
-    groups: list[GroupFigures] = field(default_factory=list)
+    groups: Sequence[dict[str, Any]] = ()
 
     @property
     def best_first(self) -> list[int]:
@@ -133,23 +133,18 @@ class Standings:
         """How many intervals there are, and how likely all of them hold at the least (Bonferroni)."""
         of_policies = sum(isinstance(each, Estimate) for policy in self.policies for each in vars(policy).values())
         number = of_policies - (self.anchor in self.contest.names) + 2 * len(self.pairings) + 3 * len(self.groups)
-        return {"level": LEVEL, "number": number, "all_at_least": max(0.0, round(1 - number * (1 - LEVEL), 4))}
+        return {"each": LEVEL, "number": number, "all_at_least": max(0.0, round(1 - number * (1 - LEVEL), 4))}
 
-    def notes(self) -> Iterator[str]:
-        """Yield what a reader of the tables must know."""
-        number, least = self.intervals["number"], self.intervals["all_at_least"]
-        together = f", all {number} together in at least {100 * least:.0f} %."
-        misses = f"; about {number * (1 - LEVEL):.0f} of these {number} miss."
-        yield f"Each interval holds in {100 * LEVEL:.0f} % of such comparisons{together if least else misses}"
-        contest = self.contest
-        if contest.game.num_sides < contest.game.rules.NUM_SEATS:
-            yield (
-                f"{contest.partner} plays beside each player, who has the first seat of its side."
-                if contest.partner
-                else "A player has all seats of its side; with --partner NAME it has one, and NAME the others."
-            )
-        if self.warning is not None:
-            yield self.warning
+    def notes(self) -> list[str]:
+        """Return what a reader of the tables must know."""
+        number, least = self.intervals["number"], 100 * self.intervals["all_at_least"]
+        together = f"all {number} in at least {least:.0f} %" if least else f"about {number / 20:.0f} of {number} miss"
+        notes = [f"Each interval holds in 95 % of such comparisons, {together}."]
+        if self.contest.partner:
+            notes.append(f"{self.contest.partner} plays beside each player, who has the first seat of its side.")
+        elif self.contest.game.num_sides < self.contest.game.rules.NUM_SEATS:
+            notes.append("A player has all seats of its side; with --partner NAME it has one, and NAME the others.")
+        return notes + [self.warning] * (self.warning is not None)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the figures for JSON; an `Estimate` is {"mean", "low", "high"}, with None for an infinite bound.
@@ -173,13 +168,15 @@ class Standings:
             "pairings": [_present(pairing) for pairing in self.pairings],
             "nearest": {key: _present(self.nearest)[key] for key in ("first", "second", "pairs_needed")},
             "stopped": self.stopped,
-            **({"groups": [as_json(group) for group in self.groups]} if self.groups else {}),
+            **({"groups": [_present(group) for group in self.groups]} if self.groups else {}),
             **({} if self.warning is None else {"warning": self.warning}),
             **({} if self.solved is None else {"solved": dict(self.solved)}),
         }
 
 
-def _present(figures: PolicyFigures | PairingFigures) -> dict[str, Any]:
+def _present(figures: PolicyFigures | PairingFigures | dict[str, Any]) -> dict[str, Any]:
+    if isinstance(figures, dict):
+        return {key: as_json(each) if isinstance(each, Estimate) else each for key, each in figures.items()}
     return {key: figure for key, figure in as_json(figures).items() if figure is not None}
 
 

@@ -58,5 +58,5 @@ def test_many_intervals_promise_nothing_together(tmp_path: Path) -> None:
     names = ["greedy", "trivial", "random"] * 2
     output = run("compare", "high_card", *names, "--pairs", 8, "--json", tmp_path / "c.json")[1]
     intervals = json.loads((tmp_path / "c.json").read_text())["intervals"]
-    assert intervals == {"level": 0.95, "number": 47, "all_at_least": 0.0}
-    assert "about 2 of these 47 miss." in " ".join(output.split())
+    assert intervals == {"each": 0.95, "number": 47, "all_at_least": 0.0}
+    assert "about 2 of 47 miss." in " ".join(output.split())

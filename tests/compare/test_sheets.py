@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from rich.table import Table as Sheet
 
-from card_envs.compare._sheets import as_csv, as_latex, as_markdown
+from card_envs.compare._sheets import as_text, for_programs
 from card_envs.compare.pairs import play_pairs
 from card_envs.game import Game
 from card_envs.games import GAMES
@@ -27,15 +27,15 @@ def test_what_a_format_means_by_itself_is_escaped() -> None:
     for column in ("", "x | y"):
         sheet.add_column(column)
     sheet.add_row("runs/a_1\nagainst b|c", "5 µs\n4 to 6")
-    assert as_markdown(sheet) == (
+    assert as_text(sheet, False) == (
         "**50 % & more of it**\n\n|  | x \\| y |\n| --- | ---: |\n| runs/a_1 against b\\|c | 5 µs (4 to 6) |\n\na_b\n"
     )
-    latex = as_latex(sheet)
+    latex = as_text(sheet, True)
     assert r"\caption{50 \% \& more of it}" in latex and r"\footnotesize a\_b" in latex
     assert r"runs/a\_1 against b|c & 5 \textmu{}s (4 to 6) \\" in latex
-    assert as_csv([{"name": "a,b", "won": {"mean": 1, "low": 0, "high": None}, "rates": {"x": {}}}, {"more": 2}]) == (
-        'name,won,won_low,won_high,more\n"a,b",1,0,,\n,,,,2\n'
-    )
+    assert for_programs(
+        "csv", {}, [{"name": "a,b", "won": {"mean": 1, "low": 0, "high": None}, "rates": {"x": {}}}, {"more": 2}]
+    ) == ('name,won,won_low,won_high,more\n"a,b",1,0,,\n,,,,2\n')
 
 
 def test_all_formats_have_the_same_figures(tmp_path: Path) -> None:
