@@ -24,6 +24,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -269,7 +270,8 @@ def score(
         raise ValueError("score: expected agents, and a game that has a standard measure")
     files.check_output(json_file)
     workers, messages = Executor(processes, ray), command.message_console(form)
-    tasks = list(_score.tasks_of(groups, measures, not best, lambda line: messages.print(line, soft_wrap=True)))
+    tell = partial(messages.print, soft_wrap=True)
+    tasks = [task for each in groups for task in _score.tasks_of(each, measures, not best, tell)]
     scores, records, stopped = list[_score.Score](), list[dict[str, Any]](), False
     with workers:
         for name, measure, contest in tasks:
@@ -288,7 +290,7 @@ def score(
     elif scores:
         show_sheets(console, [_score.score_sheet(scores)], form, [*others, how])
     if json_file is not None:
-        messages.print(f"written to {json_file}", soft_wrap=True)
+        tell(f"written to {json_file}")
     if stopped:
         raise typer.Exit(STOPPED)
 

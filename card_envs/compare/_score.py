@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -55,11 +55,10 @@ class Measure:
         """Return in a sentence what is played."""
         game, names = self.contest.game, " and ".join(self.contest.names)
         options = "".join(f", {name}={value}" for name, value in self.contest.options)
-        how = f"{self.pairs:,} deals against each of {names}, every deal twice with the sides swapped"
-        if game.is_solitaire:
-            how = f"points more than {names} on the same {self.pairs:,} deals"
+        how = "the same deals" if game.is_solitaire else "deals played twice, with the sides swapped"
         anchors = ", ".join(f"{name} {margin:.4g}" for name, margin in self.anchors.items())
-        return f"{game.title} (version {game.version}{options}): {how}; mean margins: {anchors}."
+        played = f"{game.title} (version {game.version}{options}): {self.pairs:,} of {how}, by it and each of {names}"
+        return f"{played}; mean margin of {anchors}."
 
 
 def measures(quick: bool) -> dict[str, Measure]:
@@ -76,25 +75,22 @@ def measures(quick: bool) -> dict[str, Measure]:
 
 
 def tasks_of(
-    groups: Iterable[Group], measures: Sequence[Measure], sampled: bool, say: Callable[[str], object]
-) -> Iterator[tuple[str, Measure, Contest]]:
-    """Yield what each agent or method plays; say in which games it can't play. Raises ValueError if in none."""
-    for group in groups:
-        problems = []
-        for measure in measures:
-            contest = measure.contest_of(group, sampled)
-            try:
-                contest.check()
-            except ValueError as error:
-                problems.append(error)
-                continue
-            for line in contest.warnings():
-                say(line)
-            yield group[0], measure, contest
-        if len(problems) == len(measures):
-            raise problems[0]
-        for problem in problems:
-            say(f"left out: {problem}")
+    group: Group, measures: Sequence[Measure], sampled: bool, say: Callable[[str], object]
+) -> list[tuple[str, Measure, Contest]]:
+    """Return what an agent or method plays; say in which games it can't. Raises ValueError if in none."""
+    tasks, problems = [], []
+    for measure in measures:
+        contest = measure.contest_of(group, sampled)
+        try:
+            contest.check()
+            tasks.append((group[0], measure, contest))
+        except ValueError as error:
+            problems.append(error)
+    if not tasks:
+        raise problems[0]
+    for line in [f"left out: {problem}" for problem in problems] + [line for *_, of in tasks for line in of.warnings()]:
+        say(line)
+    return tasks
 
 
 class Score:

@@ -135,10 +135,9 @@ def cores() -> int:
 
 def processor() -> str:
     """Return the name of this machine's processor, and whether it has the vectors that ratios depend on."""
-    text = "\n".join(_read_lines(Path("/proc/cpuinfo")))
-    if not (name := re.search(r"^model name\s*: (.*)", text, re.M)):
-        return platform.processor() or platform.machine()
-    return f"{name[1]} {'with' if 'avx512f' in text.split() else 'without'} AVX-512"
+    facts = dict(re.split(r"\s*:\s*", line, maxsplit=1) for line in _read_lines(Path("/proc/cpuinfo")) if ":" in line)
+    name = facts.get("model name") or platform.processor() or platform.machine()
+    return f"{name} {'with' if 'avx512f' in facts.get('flags', '').split() else 'without'} AVX-512"
 
 
 def _quota() -> float:
