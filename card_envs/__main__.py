@@ -265,9 +265,10 @@ def score(
     from card_envs.compare.spread import Executor
 
     groups = [*((agent, (agent,)) for agent in agents or []), *parse_groups(group or [])]
-    measures = [measure for game, measure in _score.measures(quick).items() if game_name in (None, game)]
+    known = _score.measures(quick)
+    measures = [measure for game, measure in known.items() if game_name in (None, game)]
     if not groups or not measures:
-        raise ValueError("score: expected agents, and a game that has a standard measure")
+        raise ValueError(f"score: expected agents, and one of {', '.join(known)}; got {len(groups)}, {game_name}")
     files.check_output(json_file)
     workers, messages = Executor(processes, ray), command.message_console(form)
     tell = partial(messages.print, soft_wrap=True)
@@ -283,10 +284,10 @@ def score(
             scores.append(_score.Score(name, measure, *played))
             records.append(scores[-1].as_dict() | {"provenance": origin})
     *others, how = _score.score_notes(scores) if scores else [""]
-    known = {"how": how, "scores": records, "provenance": circumstances(), "stopped": stopped}
-    write_figures(known, json_file)
+    figures = {"how": how, "scores": records, "provenance": circumstances(), "stopped": stopped}
+    write_figures(figures, json_file)
     if form in FOR_PROGRAMS:
-        console.out(for_programs(form, _rounded(known), records), end="", highlight=False)
+        console.out(for_programs(form, _rounded(figures), records), end="", highlight=False)
     elif scores:
         show_sheets(console, [_score.score_sheet(scores)], form, [*others, how])
     if json_file is not None:

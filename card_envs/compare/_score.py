@@ -88,7 +88,8 @@ def tasks_of(
             problems.append(error)
     if not tasks:
         raise problems[0]
-    for line in [f"left out: {problem}" for problem in problems] + [line for *_, of in tasks for line in of.warnings()]:
+    refusals = [f"left out: {problem}" for problem in problems if ":" in group[1][0]]  # a class should play all games
+    for line in refusals + [line for *_, contest in tasks for line in contest.warnings()]:
         say(line)
     return tasks
 

@@ -12,7 +12,10 @@ import pytest
 
 from card_envs.compare._score import SCALE, measures
 from card_envs.compare.pairs import play_pairs
+from card_envs.game import Game
 from card_envs.games import GAMES
+from card_envs.opponents.policy import Policy
+from card_envs.opponents.scripted import RandomPolicy
 from tests.conftest import run
 
 STRENGTH = Path(__file__).parents[2] / "strength"
@@ -74,11 +77,25 @@ def test_methods_and_formats() -> None:
     assert float(records[0]["score_low"]) < float(records[0]["score"]) < 10
 
 
+def for_teams(game: Game) -> Policy:
+    """A user's function that makes a policy, but for one game alone."""
+    if game is not TEAMS:
+        raise ValueError("only with partners")
+    return RandomPolicy()
+
+
+@pytest.mark.mechanics
+def test_games_that_a_class_does_not_play_are_named() -> None:
+    code, output = run("score", f"{__name__}:for_teams", "--quick", "--format", "csv")
+    assert code == 0 and output.count("left out: ") == output.count("only with partners") == len(measures(True)) - 1
+    assert output.count(f"card_envs-1-quick,{TEAMS.name},{__name__}:for_teams") == 1
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (("score",), "expected agents"), (("score", "random", "--game", "high_card"), "one of"),
-        (("score", "nobody", "--quick"), "unknown opponent 'nobody'"), (("score", "random", "--format", "x"), "format"),
+        (("score", "nobody", "--quick"), "unknown opponent 'nobody'"), ((*WORDS, "--format", "x"), "format"),
     ],
 )  # fmt: skip
 def test_what_is_no_agent_is_refused(words: tuple[str, ...], said: str) -> None:
