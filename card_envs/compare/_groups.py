@@ -38,19 +38,17 @@ def parse_groups(texts: Sequence[str]) -> tuple[Group, ...]:
 def over_trainings(values: NDArray[np.float64]) -> Estimate:
     """Return the mean of [R, N] results over trainings and deals with its 95 % interval; [R1, R2, N]: of two methods.
 
-    All trainings play the same deals, so both are random: the variances of the means along each axis are added, which
-    counts the chance of a single game twice and so errs to the safe side, with Satterthwaite's degrees of freedom.
+    All trainings play the same deals, so both are random: the squares of Student's intervals along each axis are added
+    (Zou & Donner 2008). That counts the chance of a single game twice, and so errs to the safe side.
     """
     if values.size == values.shape[-1]:
         return estimate(values.reshape(-1))
-    mean, axes = float(values.mean()), range(values.ndim)
-    means = [values.mean(axis=tuple(other for other in axes if other != axis)) for axis in axes]
-    parts = [(float(of_axis.var(ddof=1)) / len(of_axis), len(of_axis) - 1) for of_axis in means if len(of_axis) > 1]
-    variance = sum(part for part, _ in parts)
-    half = inf
-    if variance:
-        freedom = variance**2 / sum(part**2 / size for part, size in parts)
-        half = specialize(student)(freedom) * sqrt(variance)
+    mean, axes, half = float(values.mean()), range(values.ndim), 0.0
+    for axis in axes:
+        means = values.mean(axis=tuple(other for other in axes if other != axis))
+        if len(means) > 1:
+            half += float(means.var(ddof=1)) / len(means) * specialize(student)(len(means) - 1) ** 2
+    half = sqrt(half) or inf
     return Estimate(mean, mean - half, mean + half)
 
 
