@@ -11,8 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tomllib
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -388,15 +386,3 @@ def test_bench_measures_as_long_as_it_is_told() -> None:
     assert clock[0] == 3.25  # the warm-up is not counted
     env = bench.batch_out_of_step(GAME, 64)
     assert len(np.unique(env.states["num_played"])) > 3
-
-
-def test_the_script_is_the_module(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """`card-envs` as well as `python -m card_envs` says in one line what is wrong."""
-    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
-    module, _, function = scripts["card-envs"].partition(":")
-    monkeypatch.setattr("sys.argv", ["card-envs", "survey", "high_card", "gredy"])
-    with pytest.raises(SystemExit) as ended:
-        getattr(import_module(module), function)()
-    assert ended.value.code == 2
-    shown = capsys.readouterr().err
-    assert shown.startswith("error:") and shown.count("\n") == 1

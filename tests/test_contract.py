@@ -515,10 +515,10 @@ def test_malformed_views_are_value_errors(game: Game) -> None:
     assert unclear == 0, "from_view: a message does not begin with 'view'"
 
 
-@pytest.mark.parametrize("junk", [junk for junk in JUNK if junk != []], ids=repr)
-def test_what_is_no_view_is_a_value_error(game: Game, junk: Any) -> None:
-    with pytest.raises(ValueError, match="view"):
-        game.view.from_view(junk)
+def test_what_is_no_view_is_a_value_error(game: Game) -> None:
+    for junk in JUNK:
+        with pytest.raises(ValueError, match="view"):
+            game.view.from_view(junk)
 
 
 def test_finished_games_are_no_decision(game: Game) -> None:

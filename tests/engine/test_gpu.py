@@ -194,6 +194,7 @@ def test_a_gpu_plays_as_the_cpu(game: Game) -> None:
     assert_plays_as_the_cpu(GpuBatchEnv, game, 10_000, 100, "cuda")
 
 
+@pytest.mark.mechanics
 def test_without_a_gpu_there_is_a_clear_error(game: Game) -> None:
     from card_envs.engine.gpu import GpuBatchEnv
 
@@ -230,6 +231,7 @@ def test_tensors_that_kernels_can_not_write_are_refused() -> None:
         ptx.Recorder(TINY, 3).step(actions, 0)
 
 
+@pytest.mark.mechanics
 def test_bench_counts_what_a_gpu_would_do(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its loops, with kernels that are not launched."""
     from card_envs import bench

@@ -56,6 +56,7 @@ def test_every_game_has_rules_in_short(game: Game) -> None:
     assert game.view.LEGEND
 
 
+@pytest.mark.mechanics
 def test_a_whole_episode_by_text(game: Game) -> None:
     env = TextEnv(game, "random", seat=game.rules.NUM_SEATS - 1)
     text = env.reset(seed=3)

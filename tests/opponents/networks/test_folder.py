@@ -96,6 +96,7 @@ def test_scores_that_are_no_numbers_are_errors_that_name_the_opponent(value: flo
             opponent.policy.probabilities(decisions)
 
 
+@pytest.mark.mechanics
 def test_a_network_is_the_formula(game: Game) -> None:
     weights = random_weights(game)
     decisions = decisions_at(game, some(positions(game), 20))
