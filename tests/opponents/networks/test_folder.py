@@ -37,7 +37,7 @@ from card_envs.opponents.policy import (
     decisions_at,
 )
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
-from tests.conftest import positions, some
+from tests.conftest import positions, some, untrained
 
 Weights = dict[str, NDArray[np.float32]]
 
@@ -49,9 +49,7 @@ KINDS = tuple(ARCHITECTURES.values())
 
 
 def random_weights(game: Game, seed: int = 0, kind: type[TrainedPolicy] = NetworkPolicy) -> Weights:
-    rng = np.random.default_rng(seed)
-    shapes = kind.shapes(game, HIDDEN)
-    return {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()}
+    return dict(untrained(game, kind, HIDDEN, seed=seed).weights)
 
 
 def store(folder: Path, policy: TrainedPolicy) -> None:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import math
-import os
 import pickle
 import re
-import subprocess
-import sys
 import textwrap
 import warnings
 from collections.abc import Callable
@@ -27,6 +24,7 @@ from card_envs.opponents import OpponentPool, TorchPolicy, actor_of
 from card_envs.opponents.networks.folder import golden_decisions
 from card_envs.opponents.policy import Policy
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
+from tests.conftest import run_python
 
 try:
     import torch
@@ -359,21 +357,12 @@ EXAMPLES = (
 )
 
 
-def run(*words: str) -> subprocess.CompletedProcess[str]:
-    """What a Python command said, from the checkout."""
-    return subprocess.run(
-        [sys.executable, "-W", "ignore", *words], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
-
-
 @pytest.mark.processes
 @pytest.mark.parametrize(("example", "needs", "steps", "game_name"), EXAMPLES)
 def test_examples_train(example: str, needs: str, steps: int, game_name: str) -> None:
     """Each example runs as it stands and prints a loss that is a number."""
     pytest.importorskip(needs)
-    done = run(f"examples/{example}.py", "--game", game_name, "--steps", str(steps))
-    assert done.returncode == 0, done.stderr
+    done = run_python("-W", "ignore", f"examples/{example}.py", "--game", game_name, "--steps", steps)
     losses = re.findall(r"loss\W+(-?[\d.]+(?:e[+-]?\d+)?|nan|inf)", done.stdout)
     assert losses and all(math.isfinite(float(loss)) for loss in losses), done.stdout
 
@@ -389,8 +378,7 @@ def test_what_an_example_trained_is_an_opponent(example: str, tmp_path: Path) ->
         [f"examples/{example}.py", "--game", game, "--steps", "128", "--evaluate", "64", "--save", str(folder)],
         ["-m", "card_envs", "compare", game, "trivial", str(folder), "--pairs", "4", "--json", str(tmp_path / "found")],
     ):
-        done = run(*words)
-        assert done.returncode == 0, done.stderr
+        run_python("-W", "ignore", *words)
     found = json.loads((tmp_path / "found").read_text())
     assert [policy["name"] for policy in found["policies"]] == ["trivial", str(folder)]
     assert found["policies"][1]["decisions"] > 0
