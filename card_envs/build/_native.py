@@ -9,6 +9,7 @@ import tempfile
 import zlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import zip_longest
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -127,7 +128,8 @@ def build_api(
     objects = folder / CACHE
     objects.mkdir(parents=True, exist_ok=True)
     players = {game: by_name_in_c(opponents) or usual_players(game) for game in games}
-    tasks = [task for game in games for task in tasks_of(game, players[game])]
+    of_games = {game: tasks_of(game, players[game]) for game in games}
+    tasks = [task for row in zip_longest(*of_games.values()) for task in row if task]  # the longest of all games first
     # In processes of their own: loading a player may compile for this machine, and such code would get into a target's.
     ready = in_processes(prepare, tasks, jobs, progress, "loading players")
     work = [ready[task] for task in tasks]
@@ -137,7 +139,7 @@ def build_api(
     for target in wanted:
         files: dict[str, bytes] = {}
         for game in games:
-            of_game = [export for task in reversed(tasks_of(game, players[game])) for export in done[task]]
+            of_game = [export for task in reversed(of_games[game]) for export in done[task]]
             files |= _target_files(game, of_game, target, objects)
         place = folder / target.name
         put_in(place, files, {"target": target.name}, outdated_files(place, games, files))
