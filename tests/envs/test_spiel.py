@@ -75,7 +75,6 @@ def test_an_episode_is_the_tables(game: Game) -> None:
 
 
 def listed(game: Game, number: int) -> tuple[Any, list[dict[str, Any]]]:
-    """A game dealt from a list of deals, and the list."""
     chosen = game.validated(short_options(game))
     deals = [Episode(game, chosen, seed=seed).record().deal for seed in range(number)]
     loaded(game)

@@ -406,8 +406,17 @@ PAIRS = [
     (*get_args(Moves)[(i + j) % 2 :][:1], prior, rollout, ("none", "ntuple")[(i + j // 2) % 2])
     for (i, prior), (j, rollout) in product(enumerate(PARTS), enumerate(ROLLOUTS))
 ]
+# Each prior and each rollout once, with both kinds of moves: every pair compiles a search of its own.
+QUICK = {
+    ("none", "none"), ("scripted", "afterstate"), ("random", "scripted"), ("network", "lookahead"),
+    ("afterstate", "lookahead"), ("lookahead", "afterstate"),
+}  # fmt: skip
 BY_GAME = [
-    *(pytest.param(HIGH_CARD, *pair[:3], "none") for pair in PAIRS if "ntuple" not in pair[:3]),
+    *(
+        pytest.param(HIGH_CARD, *pair[:3], "none", marks=() if pair[1:3] in QUICK else pytest.mark.slow)
+        for pair in PAIRS
+        if "ntuple" not in pair[:3]
+    ),
     *(pytest.param(get_game(name), *parts) for name, *parts in SHIPPED),
     *(pytest.param(get_game("big_ben"), *pair, marks=pytest.mark.slow) for pair in PAIRS if "ntuple" in pair),
 ]
