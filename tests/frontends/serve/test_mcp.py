@@ -21,8 +21,8 @@ from card_envs.frontends.serve._mcp import MOST_TABLES, AnswerRequest, ModelTabl
 from card_envs.frontends.serve._messages import Problem
 from card_envs.games import GAMES
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
-from tests.conftest import FirstLegal
-from tests.frontends.serving import bytes_waiting, run_python
+from tests.conftest import FirstLegal, run_python
+from tests.frontends.serving import bytes_waiting
 
 ROOT = Path(__file__).parents[3]
 TOOLS = ["games", "rules", "new_table", "position", "legal_moves", "move", "hint"]
