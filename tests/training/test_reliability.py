@@ -186,7 +186,7 @@ def test_a_run_that_can_not_be_is_refused_before_it_begins(tmp_path: Path) -> No
     [
         FEW,
         f"{FEW} algorithm=advantages",
-        "algorithm=advantages num_envs=1 num_steps=2 advantage_stride=1000 decisions=2",
+        "algorithm=advantages num_envs=1 num_steps=2 advantage_stride=50 decisions=2",
         "minutes=5e-324",
         "critic_first=0.99 pool_share=1 greedy_share=0 pool_size=0 decisions=9",
         "minibatch_size=4611686018427387904 update_epochs=3 ent_coef=1000 bc_coef=1000 bc_until=5e-324 decisions=9",
