@@ -274,6 +274,7 @@ class OptionalBot(Protocol):
     """Optional in `bot.py`, with the defaults; `Game.bot` has them all."""
 
     PRESETS: Mapping[str, str] = {}  # names for opponents, such as {"champion": "search:1024"}; see `Game.presets`
+    LEVELS: Sequence[str] = ()  # opponents for people, the easiest first, at most four; default: the strongest four
 
     @staticmethod
     def likelihood(state: State, seat: int) -> float:

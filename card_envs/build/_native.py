@@ -9,6 +9,7 @@ import tempfile
 import zlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import zip_longest
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -104,7 +105,7 @@ class CompiledFunction:
 
 def usual_players(game: Game) -> list[str]:
     """Return the names of the players that are built unless others are named."""
-    return [name for name in opponent_names(game) if name in (*PLAYERS, *game.bot.PRESETS)]
+    return [name for name in opponent_names(game) if name in (*PLAYERS, *game.bot.PRESETS, *game.bot.LEVELS)]
 
 
 def build_api(
@@ -116,7 +117,7 @@ def build_api(
     For the other arguments and the errors see `build_libraries`; there is one more target, `wasm32`.
 
     Args:
-        opponents: names for `load_opponent`; default: the scripted ones, `small` and the game's presets.
+        opponents: names for `load_opponent`; default: the scripted ones, `small`, the game's presets and its levels.
     """
     from card_envs.compiling.targets import target_of
 
@@ -127,7 +128,8 @@ def build_api(
     objects = folder / CACHE
     objects.mkdir(parents=True, exist_ok=True)
     players = {game: by_name_in_c(opponents) or usual_players(game) for game in games}
-    tasks = [task for game in games for task in tasks_of(game, players[game])]
+    of_games = {game: tasks_of(game, players[game]) for game in games}
+    tasks = [task for row in zip_longest(*of_games.values()) for task in row if task]  # the longest of all games first
     # In processes of their own: loading a player may compile for this machine, and such code would get into a target's.
     ready = in_processes(prepare, tasks, jobs, progress, "loading players")
     work = [ready[task] for task in tasks]
@@ -137,7 +139,7 @@ def build_api(
     for target in wanted:
         files: dict[str, bytes] = {}
         for game in games:
-            of_game = [export for task in reversed(tasks_of(game, players[game])) for export in done[task]]
+            of_game = [export for task in reversed(of_games[game]) for export in done[task]]
             files |= _target_files(game, of_game, target, objects)
         place = folder / target.name
         put_in(place, files, {"target": target.name}, outdated_files(place, games, files))

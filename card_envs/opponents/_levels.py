@@ -31,7 +31,9 @@ class Level(NamedTuple):
 
 
 def levels(game: Game, offered: Collection[str], measured: Sequence[Figures] | None = None) -> list[Level]:
-    """Return the levels of a game, the easiest first: its strongest players, at most four, none of them twice.
+    """Return the levels of a game, the easiest first, at most four.
+
+    Their players are the game's `LEVELS` that are offered; without any, its strongest ones, none of them twice.
 
     Args:
         game: the game; its presets are among the players.
@@ -41,7 +43,8 @@ def levels(game: Game, offered: Collection[str], measured: Sequence[Figures] | N
     figures = comparisons(game) if measured is None else measured
     by_default = [comparison for comparison in figures if not comparison.get("options")]
     distinct = {game.presets.get(name, name): name for name in reversed(PLAYERS) if name in offered}
-    players = [name for name in PLAYERS if name in distinct.values()][-len(LEVEL_NAMES) :]
+    players = [name for name in game.bot.LEVELS if name in offered]
+    players = players or [name for name in PLAYERS if name in distinct.values()][-len(LEVEL_NAMES) :]
     chosen: list[Level] = []
     for name, player in zip(LEVEL_NAMES, players):
         before = chosen[-1] if chosen else None

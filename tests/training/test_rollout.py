@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from card_envs import BatchEnv, get_game
-from card_envs.opponents.networks._sparse import compress
-from card_envs.opponents.networks.policies import LookaheadPolicy, input_scale
+from card_envs.game import Game
+from card_envs.opponents import load_opponent
+from card_envs.opponents.networks.policies import LookaheadPolicy
+from card_envs.opponents.policy import Decisions, decisions_at
 from tests.opponents.networks.test_folder import saved
 from tests.training.conftest import TENSORS
-from training.algorithms.self_play import PolicyPool, pool_opponents
+from training.algorithms.self_play import AskedPlayer, PolicyPool, pool_opponents
 from training.config import Config
 from training.moves import HostMoves
 from training.networks import ActorNetwork, AfterstateActor, Inputs, Network, Observations
@@ -76,15 +78,6 @@ def test_decisions_are_legal_and_their_probabilities_those_of_the_network(sees_m
     expected = log_all.gather(1, torch.from_numpy(actions))[:, 0]
     np.testing.assert_allclose(rollout.log_probs.numpy().reshape(-1), expected, atol=1e-5)
     np.testing.assert_array_equal(rollout.learned.numpy(), rollout.mask.numpy().sum(axis=2, dtype=int) > 1)
-
-
-def test_what_was_found_while_playing_is_not_looked_for_again() -> None:
-    rollout = played()
-    seen, scale = rollout.inputs().seen, input_scale(GAME.input_fields)
-    rows = np.ascontiguousarray(seen.unpadded.numpy())
-    assert seen.parts and rows.shape[1] == len(scale)
-    for found, expected in zip(seen.sparse(scale), compress(rows, np.arange(len(rows)), scale)):
-        np.testing.assert_array_equal(found, expected)
 
 
 def test_scripted_players_moves_are_not_looked_at() -> None:
@@ -168,19 +161,6 @@ def test_margins(player: int, share: str) -> None:
     rollout.done.numpy()[1, :] = True
     rollout.rewards.numpy()[1] = [[-7, 7, -7, 7], [5, -5, 5, -5], [90, -90, 90, -90], [90, -90, 90, -90]]
     assert rollout.margin_over(player) == (7 + 5) / 2
-
-
-def test_a_rollout_goes_on_from_its_memory() -> None:
-    one = played()
-    arrays, facts = one.memory()
-    arrays = {name: array.copy() for name, array in arrays.items()}
-    facts = json.loads(json.dumps(facts))
-    one.collect(actor(1), None)
-    other = dealt(seed=99)
-    other.restore((arrays, facts))
-    other.collect(actor(1), None)
-    for name in ("obs", "full", "actions", "log_probs", "rewards", "done"):
-        assert getattr(one, name).numpy().tobytes() == getattr(other, name).numpy().tobytes()
 
 
 def test_a_rollout_in_tensors_is_what_the_rules_make_of_its_actions() -> None:
@@ -303,7 +283,6 @@ def test_the_pool_draws_opponents_alone_at_first_then_half_the_time() -> None:
     ("name", "said"),
     [
         ("ppos", "pool_opponents: 'ppos': unknown opponent"),
-        ("greedy", "pool_opponents: 'greedy': expected a trained opponent"),
         ("./lookahead", "pool_opponents: './lookahead': it and the learner are networks of the kinds"),
     ],
 )
@@ -318,3 +297,34 @@ def test_opponents_of_the_pool_must_be_able_to_play_at_its_tables(
     with pytest.raises(ValueError, match=said):
         pool_opponents(game, config, network)
     assert len(pool_opponents(game, config.changed(pool_opponents=["ppo", "ppo"]), network)) == 2
+
+
+class Lowest:
+    """Plays the lowest number: a class of the user's."""
+
+    def __init__(self, game: Game) -> None:
+        pass
+
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+        return decisions.mask.argmax(axis=1)
+
+
+@pytest.mark.parametrize("name", ["greedy", "random", f"{__name__}:Lowest", "search:2"])
+def test_any_player_plays_in_the_pool(name: str) -> None:
+    """What it chooses itself, at its seats and nowhere else, and the same again from the same positions."""
+    rollouts, expected = [], load_opponent(name, GAME).policy
+    for _ in range(2):
+        shares = {"pool_share": 1, "greedy_share": 0}
+        config = Config(game=GAME.name, minutes=1, pool_opponents=[name], num_envs=8, num_steps=8, **shares)
+        rollout = Rollout(GAME, config, {}, [1])
+        (opponent,) = pool_opponents(GAME, config, network := actor(1))
+        assert isinstance(opponent, AskedPlayer)
+        opponent.tables = rollout.tables
+        states = rollout.tables.read_states()
+        rollout.collect(network, opponent)
+        rollouts.append(rollout)
+    theirs = rollout.players.gather(1, rollout.seat[0].long()[:, None])[:, 0] == POOL
+    assert theirs.any() and not theirs.all() and torch.equal(rollouts[0].actions, rollouts[1].actions)
+    if name in ("greedy", f"{__name__}:Lowest"):
+        chosen = expected.act(decisions_at(GAME, states), np.random.default_rng(0))
+        assert (rollout.actions[0].numpy() == chosen)[theirs.numpy()].all()
