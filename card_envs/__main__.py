@@ -198,8 +198,8 @@ def compare(
     from card_envs.compare import _command as command
     from card_envs.compare._groups import parse_groups
     from card_envs.compare._provenance import circumstances, provenance
-    from card_envs.compare._sheets import FOR_PROGRAMS, for_programs
     from card_envs.compare.contests import Contest, taken_apart
+    from card_envs.compare.report import FOR_PROGRAMS, for_programs
     from card_envs.compare.spread import Executor
     from card_envs.compare.standings import Standings
     from card_envs.reviews._command import check_review, review_policies
@@ -261,7 +261,7 @@ def score(
     from card_envs.compare import _score
     from card_envs.compare._groups import parse_groups
     from card_envs.compare._provenance import circumstances, provenance
-    from card_envs.compare._sheets import FOR_PROGRAMS, for_programs, show_sheets
+    from card_envs.compare.report import FOR_PROGRAMS, for_programs, sheet_of_texts, show_sheets
     from card_envs.compare.spread import Executor
 
     groups = [*((agent, (agent,)) for agent in agents or []), *parse_groups(group or [])]
@@ -289,7 +289,8 @@ def score(
     if form in FOR_PROGRAMS:
         console.out(for_programs(form, _rounded(figures), records), end="", highlight=False)
     elif scores:
-        show_sheets(console, [_score.score_sheet(scores)], form, [*others, how])
+        sheet = sheet_of_texts(scores[0].measure.name, _score.rows_of(scores))
+        show_sheets(console, [sheet], form, [*others, how])
     if json_file is not None:
         tell(f"written to {json_file}")
     if stopped:
