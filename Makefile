@@ -23,8 +23,9 @@ processes: $(VENV)/dev  ## tests that start processes which compile and train: t
 slow: $(VENV)/wheels  ## the long tests, with what they print; SHARE=K/5: a fifth of them, MINUTES: and no longer
 	$(BIN)/python -m pytest -n 2 -m slow -rP $(SHARE:%=--share %) $(MINUTES:%=--minutes %)
 
-gpu: $(VENV)/dev  ## the tests of a GPU; build/gpu.jsonl has a line for each as soon as it ends, also if the run is cut off
-	$(BIN)/python -u -m pytest -m gpu -n $(or $(WORKERS),auto) -v -p tests.progress --progress build/gpu.jsonl tests/engine/test_gpu.py tests/training
+gpu: $(VENV)/dev  ## the tests of a GPU; build/gpu.jsonl has what each reported until then, also if the run is cut off
+	mkdir -p build
+	$(BIN)/python -u -m pytest -m gpu -n $(or $(WORKERS),auto) -v --report-log build/gpu.jsonl tests/engine/test_gpu.py tests/training
 
 page: $(VENV)/dev  ## whole games clicked through on the server's page, where there is a Chromium
 	$(BIN)/python -m pytest -m slow tests/frontends/page

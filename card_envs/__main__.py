@@ -130,6 +130,7 @@ def games(name: Annotated[str | None, typer.Argument(help="show this game's opti
     """
     from card_envs.compare.report import duration
     from card_envs.opponents import opponent_names
+    from card_envs.opponents._levels import levels
     from card_envs.opponents.about import figures_of
 
     for game in GAMES.values() if name is None else [get_game(name)]:
@@ -147,6 +148,8 @@ def games(name: Annotated[str | None, typer.Argument(help="show this game's opti
         console.print(sheet)
         for short, meant in game.presets.items():
             say(f"  {short} stands for {meant}")  # not wrapped, so that it can be copied
+        for level in levels(game, opponent_names(game)):
+            say(f"  level {level.name} for people is {level.player}" + (f", {level.strength}" if level.strength else ""))
         for option, field in describe_options(game.options).items():
             console.print(f"  option {option} (default {field.default!r}): {field.description}")
 
@@ -891,7 +894,7 @@ def build(
         bool, typer.Option("--api", help="a C library, or with wasm32 a module for JavaScript, in build/api")
     ] = False,
     opponent: Annotated[
-        list[str] | None, typer.Option(help="with --api: who is in it; default: the scripted ones, small, presets")
+        list[str] | None, typer.Option(help="with --api: who is in it; default: the scripted ones, small, presets, levels")
     ] = None,
 ) -> None:
     """Compile games ahead of time, so that everything starts at once. Needs a C compiler."""

@@ -427,9 +427,9 @@ def field_bytes(states: NDArray[Any]) -> bytes:
     return b"".join(states[name].tobytes() for name in states.dtype.names or ())
 
 
-def untrained(game: Game, kind: type[Network], hidden: list[int], sampled: bool = False) -> Network:
+def untrained(game: Game, kind: type[Network], hidden: list[int], sampled: bool = False, seed: int = 1) -> Network:
     """Make a network that has learned nothing."""
-    rng, shapes = np.random.default_rng(1), kind.shapes(game, hidden)
+    rng, shapes = np.random.default_rng(seed), kind.shapes(game, hidden)
     weights = {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()}
     return kind(game, weights, sampled=sampled)
 

@@ -151,7 +151,6 @@ def is_here(version: str) -> bool:
 
 
 def environment(python: str, what: str, folder: Path) -> Path:
-    """The Python of a new environment with that installed."""
     run(python, "-m", "venv", folder / "venv")
     installed = folder / "venv" / "bin" / "python"
     run(installed, "-m", "pip", "install", "--quiet", "--constraint", ROOT / "constraints.txt", what)
@@ -159,7 +158,6 @@ def environment(python: str, what: str, folder: Path) -> Path:
 
 
 def try_commands(python: Path, commands: dict[str, tuple[list[str], str]], folder: Path) -> None:
-    """Each command, in that folder and environment."""
     for name, (words, expected) in commands.items():
         if name == "check":
             run(python, "-m", "pip", "install", "--quiet", "--no-deps", folder / "made" / "clean_game")
@@ -170,7 +168,6 @@ def try_commands(python: Path, commands: dict[str, tuple[list[str], str]], folde
 
 
 def check_core(version: str, wheel: Path) -> None:
-    """The wheel alone."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         python = environment(f"python{version}", str(wheel), folder)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,6 +27,7 @@ from benchmarks.__main__ import (
 from card_envs import BatchEnv, get_game
 from card_envs.envs.aec import env_with
 from card_envs.scaffold.high_card import GAME as TINY
+from tests.conftest import run_python
 
 HANDS, PLAYED, TRICK_OF, WINNERS = slice(0, 54), slice(54, 270), slice(270, 324), slice(378, 432)
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
@@ -101,9 +100,9 @@ def test_rows_hold_rates_and_ratios() -> None:
 
 def test_what_a_gpu_lacks_is_said_in_a_line() -> None:
     program = "import runpy, sys; sys.modules['jax'] = None; runpy.run_module('benchmarks.gpu', None, '__main__')"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = run_python("-c", program, status=2)
     hint = r"error: this needs jax: pip install pgx 'jax\[cuda13\]'.*\n"
-    assert done.returncode == 2 and re.fullmatch(hint, done.stderr), done.stderr
+    assert re.fullmatch(hint, done.stderr), done.stderr
 
 
 def test_pgx_plays_on_the_cpu() -> None:

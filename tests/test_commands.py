@@ -11,8 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tomllib
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +36,7 @@ from card_envs.play.episode import Episode
 from card_envs.play.narration import hint_text
 from card_envs.scaffold.high_card import GAME
 from card_envs.system import files
-from tests.conftest import command_parameters, run, table_of
+from tests.conftest import command_parameters, run, run_python, table_of
 
 ROOT = Path(__file__).parents[1]
 SOLVED = next(game for game in GAMES.values() if game.solver)
@@ -57,13 +55,9 @@ def test_versions() -> None:
 def test_games_and_players_are_completed_at_the_shell() -> None:
     def completed(*words: str) -> list[str]:
         line = ["card-envs", *words, ""]
-        environment = {**os.environ, "COMP_WORDS": " ".join(line), "COMP_CWORD": str(len(line) - 1)}
-        environment |= {"_CARD_ENVS_COMPLETE": "complete_bash", "PYTHONPATH": str(ROOT)}
+        shell = {"COMP_WORDS": " ".join(line), "COMP_CWORD": str(len(line) - 1)}
         code = "import sys; sys.argv = ['card-envs']; from card_envs.__main__ import main; main()"
-        done = subprocess.run(
-            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
-        )
-        return done.stdout.split()
+        return run_python("-c", code, _CARD_ENVS_COMPLETE="complete_bash", **shell).stdout.split()
 
     shipped = [game for game in GAMES.values() if game != GAME]
     assert set(completed("compare")) >= {game.name for game in shipped}
@@ -162,10 +156,8 @@ def test_a_file_does_not_speak_to_the_terminal(tmp_path: Path) -> None:
     """Its control characters are spelled out in an error."""
     record = Episode(SOLVED, SOLVED.options(), seed=1).record().model_dump()
     (tmp_path / "game.json").write_text(json.dumps(record | {"\x1b]0;pwned\x07\x1b[2J": 1}))
-    words = [sys.executable, "-m", "card_envs", "review", "game.json"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 2 and "\\x1b]0;pwned\\x07\\x1b[2J" in done.stdout + done.stderr
+    done = run_python("-m", "card_envs", "review", "game.json", folder=tmp_path, status=2)
+    assert "\\x1b]0;pwned\\x07\\x1b[2J" in done.stdout + done.stderr
     assert "\x1b" not in done.stdout + done.stderr
 
 
@@ -259,21 +251,15 @@ def test_the_script_finds_modules_as_the_module_does(tmp_path: Path) -> None:
     script.parent.mkdir()
     script.write_text("import sys\nfrom card_envs.__main__ import main\nsys.exit(main())\n")
     words = ["survey", next(iter(GAMES)), "my_agents:Mine", "--episodes", "4"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    for how, code in (([str(script)], 0), (["-m", "card_envs"], 0), (["-P", str(script)], 2)):
-        done = subprocess.run(
-            [sys.executable, *how, *words], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == code, done.stdout + done.stderr
+    for how, status in (([script], 0), (["-m", "card_envs"], 0), (["-P", script], 2)):
+        run_python(*how, *words, folder=tmp_path, status=status)
 
 
 @pytest.mark.parametrize("words", ["watch --replay nowhere.json", "train --config nowhere.toml"])
 def test_errors_go_to_stderr(words: str) -> None:
     """What a command has to say goes to stdout, which others read."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "card_envs", *words.split()]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 2 and done.stderr.startswith("error: ") and done.stdout == ""
+    done = run_python("-m", "card_envs", *words.split(), status=2)
+    assert done.stderr.startswith("error: ") and done.stdout == ""
 
 
 def test_the_pictures_warnings_have_no_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -388,15 +374,3 @@ def test_bench_measures_as_long_as_it_is_told() -> None:
     assert clock[0] == 3.25  # the warm-up is not counted
     env = bench.batch_out_of_step(GAME, 64)
     assert len(np.unique(env.states["num_played"])) > 3
-
-
-def test_the_script_is_the_module(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """`card-envs` as well as `python -m card_envs` says in one line what is wrong."""
-    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
-    module, _, function = scripts["card-envs"].partition(":")
-    monkeypatch.setattr("sys.argv", ["card-envs", "survey", "high_card", "gredy"])
-    with pytest.raises(SystemExit) as ended:
-        getattr(import_module(module), function)()
-    assert ended.value.code == 2
-    shown = capsys.readouterr().err
-    assert shown.startswith("error:") and shown.count("\n") == 1

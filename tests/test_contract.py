@@ -20,7 +20,7 @@ from card_envs.engine.rng import table_keys
 from card_envs.engine.table import Table
 from card_envs.game import Game, bounds, offsets, text_index
 from card_envs.opponents import load_opponent
-from card_envs.opponents.networks.policies import NetworkPolicy, weight_shapes
+from card_envs.opponents.networks.policies import NetworkPolicy
 from card_envs.opponents.policy import Policy, decisions_at
 from card_envs.options import describe_options
 from card_envs.testing.malformed import JUNK, mutated
@@ -40,6 +40,7 @@ from tests.conftest import (
     some,
     spelled_out_options,
     table_of,
+    untrained,
     walk,
 )
 
@@ -112,17 +113,11 @@ def pictures_of(game: Game, state: Any, seat: int, seen: dict[str, Any] | None =
     return [game.view.picture(seen or own), draw(game, seen or own)]
 
 
-def random_network(game: Game, seed: int = 0) -> NetworkPolicy:
-    rng = np.random.default_rng(seed)
-    shapes = weight_shapes([game.rules.OBS_SIZE + game.rules.NUM_ACTIONS, 16, game.rules.NUM_ACTIONS])
-    return NetworkPolicy(game, {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()})
-
-
 def test_opponents_do_not_depend_on_hidden_cards(game: Game) -> None:
     states = some(positions(game), 64)
     worlds = redealt(game, states, seats_of(game, states, 0), seed=1)
     policies: dict[str, Policy] = {name: load_opponent(name, game).policy for name in quick_opponents(game)}
-    policies["a random network"] = random_network(game)
+    policies["a random network"] = untrained(game, NetworkPolicy, [16], sampled=True)
     for name, policy in policies.items():
         one, other = decisions_at(game, states), decisions_at(game, worlds)
         actions = policy.act(one, np.random.default_rng(5))
@@ -515,10 +510,10 @@ def test_malformed_views_are_value_errors(game: Game) -> None:
     assert unclear == 0, "from_view: a message does not begin with 'view'"
 
 
-@pytest.mark.parametrize("junk", [junk for junk in JUNK if junk != []], ids=repr)
-def test_what_is_no_view_is_a_value_error(game: Game, junk: Any) -> None:
-    with pytest.raises(ValueError, match="view"):
-        game.view.from_view(junk)
+def test_what_is_no_view_is_a_value_error(game: Game) -> None:
+    for junk in JUNK:
+        with pytest.raises(ValueError, match="view"):
+            game.view.from_view(junk)
 
 
 def test_finished_games_are_no_decision(game: Game) -> None:

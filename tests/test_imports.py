@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 import json
 import re
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from functools import cache
@@ -16,6 +14,7 @@ import pytest
 
 from card_envs.game import Game
 from card_envs.games import GAMES
+from tests.conftest import run_python
 
 ROOT = Path(__file__).parents[1]
 
@@ -111,8 +110,7 @@ def test_only_commands_import_what_is_heavy() -> None:
 def loaded_by(*parts: str) -> list[set[str]]:
     """Names of the modules that a fresh process has loaded after each part of a program."""
     code = "".join(f"{part}\nimport sys, json; print(json.dumps(sorted(sys.modules)))\n" for part in parts)
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    return [set(json.loads(line)) for line in done.stdout.splitlines()]
+    return [set(json.loads(line)) for line in run_python("-c", code).stdout.splitlines()]
 
 
 def test_importing_the_package_is_cheap() -> None:

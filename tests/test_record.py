@@ -65,6 +65,7 @@ def test_records_are_data() -> None:
     assert own == {"save", "load"}
 
 
+@pytest.mark.mechanics
 def test_records_survive_the_disk(game: Game, tmp_path: Path) -> None:
     record = finished(game)
     verify(record)
@@ -76,6 +77,7 @@ def test_records_survive_the_disk(game: Game, tmp_path: Path) -> None:
     assert text.endswith("}\n") and json.loads(text) == record.model_dump()
 
 
+@pytest.mark.mechanics
 def test_records_of_a_part(game: Game) -> None:
     record = finished(game)
     env = replay(record, 0)
@@ -90,12 +92,7 @@ def test_records_of_a_part(game: Game) -> None:
     verify(changed(record, moves=record.moves[:1], outcome=replay(record, 1).outcome()))
 
 
-def test_replayed_environments_play_on(game: Game) -> None:
-    env = replay(finished(game), 2)
-    assert env.illegal_move == "raise"
-    assert play_randomly(env, 5).outcome()["over"]
-
-
+@pytest.mark.mechanics
 def test_tampering_is_found(game: Game) -> None:
     """Another outcome, a missing move, one too many, an illegal one, another deal or option."""
     record = finished(game)
@@ -120,6 +117,7 @@ def test_tampering_is_found(game: Game) -> None:
             verify(changed(record, **values))
 
 
+@pytest.mark.mechanics
 def test_a_move_that_is_illegal_is_named(game: Game) -> None:
     need_moves(game, 2)
     record = finished(game)
@@ -166,6 +164,7 @@ def left(game: Game) -> GameRecord:
     return changed(record, moves=moves, outcome=replay(record, len(moves)).outcome())
 
 
+@pytest.mark.mechanics
 @pytest.mark.parametrize("reader", READERS)
 def test_all_readers_take_the_same_spellings(game: Game, reader: str, tmp_path: Path) -> None:
     need_moves(game, 4)
@@ -181,6 +180,7 @@ def test_all_readers_take_the_same_spellings(game: Game, reader: str, tmp_path: 
         assert record.moves[-1] in " ".join(moves).replace(",", " ").split()
 
 
+@pytest.mark.mechanics
 def test_all_readers_find_the_same_faults(game: Game, tmp_path: Path) -> None:
     """In the same words, after the file's name if there is one."""
     need_moves(game, 4)
@@ -207,6 +207,7 @@ def test_all_readers_find_the_same_faults(game: Game, tmp_path: Path) -> None:
             assert said in " ".join(str(caught.value).split()), (name, said)
 
 
+@pytest.mark.mechanics
 def test_records_of_illegal_ends(game: Game) -> None:
     """The illegal move is not among the moves; the outcome tells."""
     need_moves(game, 3)

@@ -142,7 +142,6 @@ class MidDeal(NamedTuple):
     seats: NDArray[np.int8]
 
     def at(self, tables: NDArray[np.int64]) -> MidDeal:
-        """Some of the tables."""
         return MidDeal(
             self.before[tables],
             self.states[tables],
@@ -237,7 +236,6 @@ def refine_worlds(first: int, last: int, worlds: Any, seats: Any, stream: Any, s
 
 
 def moves_of(game: Game, table: MidDeal) -> list[str]:
-    """The texts of the moves played at one table."""
     states, texts = table.before.copy(), []
     rules_of(game).set_deal(states, 0, game.view.dealt_pack(table.states[0]))
     for action in table.actions[0]:

@@ -62,7 +62,6 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def lines_of_readme(bundler: str) -> str:
-    """The lines for a bundler."""
     blocks = re.findall(r"^```bash\n(.*?)^```", (JS / "README.md").read_text(), re.M | re.S)
     (found,) = (block for block in blocks if bundler in block)
     return found

@@ -156,7 +156,6 @@ def test_what_the_readme_shows(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("whole_package")
 def test_the_package() -> None:
-    """Run the tests of the package, as `npm test` does."""
     run_node(Path("--test"), JS / "test" / "package.test.mjs")
 
 

@@ -100,7 +100,6 @@ class Library:
         return actions[:number].tolist(), values
 
     def judge(self, player: str, state: State, key: NDArray[np.uint64], action: int) -> tuple[int, float, float]:
-        """Ask a player what an action costs."""
         if player not in self.memory:
             assert self.load(player) == 0
         found = np.zeros(2)

@@ -211,6 +211,7 @@ def test_a_known_edge_is_found_in_about_80_of_100_seeds() -> None:
 # Compiled players and asked ones
 
 
+@pytest.mark.mechanics
 def test_asked_players_play_the_same_games_as_compiled_ones(game: Game) -> None:
     options = short_options(game)
     trivial, greedy = load_opponent("trivial", game), load_opponent("greedy", game)
@@ -224,6 +225,7 @@ def test_asked_players_play_the_same_games_as_compiled_ones(game: Game) -> None:
     assert both[0] == both[1]
 
 
+@pytest.mark.mechanics
 def test_survey(game: Game) -> None:
     options = short_options(game)
     policy = load_opponent("random", game)

@@ -5,12 +5,9 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import json
-import os
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 import warnings
 from importlib.metadata import version
 from pathlib import Path
@@ -38,7 +35,7 @@ from card_envs.opponents.scripted import RandomPolicy
 from card_envs.opponents.search import SearchPolicy
 from card_envs.play.episode import Episode
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
-from tests.conftest import short_options
+from tests.conftest import run_python, short_options, untrained
 
 ROOT = Path(__file__).parents[2]
 SEARCH = "search:8"
@@ -167,11 +164,8 @@ class Weighty(RandomPolicy):
 
 
 def saved(folder: Path, seed: int) -> None:
-    """Write a network with weights of that seed."""
-    draws = np.random.default_rng(seed)
-    shapes = NetworkPolicy.shapes(HIGH_CARD, [4])
-    weights = {name: draws.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
-    save_network(folder, NetworkPolicy(HIGH_CARD, weights), golden_decisions(HIGH_CARD), training={}, strength=[])
+    network = untrained(HIGH_CARD, NetworkPolicy, [4], sampled=True, seed=seed)
+    save_network(folder, network, golden_decisions(HIGH_CARD), training={}, strength=[])
 
 
 @pytest.mark.parametrize(("within", "form"), [("{}", "jsonl"), ("search:2,prior={}", "parquet")])
@@ -292,11 +286,9 @@ def test_digests_follow_the_code_of_a_class(tmp_path: Path) -> None:
     }
     for name, text in parts.items():
         (tmp_path / f"{name}.py").write_text(text)
-    paths = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])
 
     def digest(*edited: str) -> str:
-        words = [sys.executable, "-B", "-c", DIGEST_OF_AN_AGENT, *edited]
-        return subprocess.check_output(words, cwd=tmp_path, env=os.environ | {"PYTHONPATH": paths}, text=True)
+        return run_python("-B", "-c", DIGEST_OF_AN_AGENT, *edited, folder=tmp_path, paths=(tmp_path,)).stdout
 
     before = digest()
     while_it_runs = digest(*(f"{name}.py" for name in parts))
@@ -304,10 +296,10 @@ def test_digests_follow_the_code_of_a_class(tmp_path: Path) -> None:
     for name, text in parts.items():
         (tmp_path / f"{name}.py").write_text(text)
     assert digest() == before
-    for name, text in parts.items():
-        (tmp_path / f"{name}.py").write_text(text + "# edited\n")
+    for name in ("my_agent", "my_deepest", "my_third", "my_base", "my_unused"):
+        (tmp_path / f"{name}.py").write_text(parts[name] + "# edited\n")
         assert (digest() != before) == (name != "my_unused"), name
-        (tmp_path / f"{name}.py").write_text(text)
+        (tmp_path / f"{name}.py").write_text(parts[name])
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -560,11 +552,7 @@ def test_the_example_clones_a_player(tmp_path: Path) -> None:
     game = next(game for game in GAMES.values() if game.num_sides > 1 and game != HIGH_CARD)
     generate(Plan(game, ("greedy",), 20, options=tuple(short_options(game).items())), tmp_path / "games")
     words = ["--game", game.name, "--epochs", "2", "--pairs", "2", "--onnx", str(tmp_path / "copy.onnx")]
-    done = subprocess.run(
-        [sys.executable, "examples/behaviour_cloning.py", str(tmp_path / "games"), *words],
-        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    done = run_python("examples/behaviour_cloning.py", tmp_path / "games", *words)
     assert "epoch 2: loss" in done.stdout and "against greedy: " in done.stdout
     assert (tmp_path / "copy.onnx").stat().st_size > 100_000
 

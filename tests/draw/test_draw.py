@@ -133,6 +133,7 @@ def _letters(path: str, width: int) -> str:
     )
 
 
+@pytest.mark.mechanics
 def test_rgb_array(game: Game) -> None:
     """One shape throughout, another picture after a move, and a table that is green, not blank."""
     env = new_env(game, render_mode="rgb_array", **short_options(game))
@@ -147,6 +148,7 @@ def test_rgb_array(game: Game) -> None:
     assert env.render().shape == first.shape
 
 
+@pytest.mark.mechanics
 def test_notebooks_show_pictures(game: Game) -> None:
     env = new_env(game, **short_options(game))
     assert env._repr_svg_() == draw(game, env.view(env.agent_selection))

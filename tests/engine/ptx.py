@@ -123,7 +123,6 @@ class Figures(NamedTuple):
 
 
 def figures(ptx: str, capability: tuple[int, int]) -> Figures:
-    """Return the figures of a kernel."""
     names = INSTRUCTION.findall(ptx)
     sizes = {
         space: sum(map(int, re.findall(rf"^\s*\.{space} .*?\[(\d+)\]", ptx, re.MULTILINE)))

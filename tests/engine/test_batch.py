@@ -136,6 +136,7 @@ def test_an_illegal_action_is_found_on_any_thread(game: Game) -> None:
         assert field_bytes(env.states) == before
 
 
+@pytest.mark.mechanics
 def test_a_table_depends_on_seed_and_number_alone(game: Game) -> None:
     whole = BatchEnv(game, 40, seed=11)
     part = BatchEnv(game, 3, seed=11, tables=[39, 4, 4])
@@ -154,6 +155,7 @@ def test_a_table_depends_on_seed_and_number_alone(game: Game) -> None:
     assert differing_fields(part.states, whole.states[[39, 4, 4]]) == []
 
 
+@pytest.mark.mechanics
 def test_options_are_keyword_arguments_as_everywhere(game: Game) -> None:
     chosen = short_options(game)
     one, other = BatchEnv(game, 4, options=chosen), BatchEnv(game, 4, **chosen)
@@ -165,6 +167,7 @@ def test_options_are_keyword_arguments_as_everywhere(game: Game) -> None:
             BatchEnv(game, 4, options=chosen, **chosen)
 
 
+@pytest.mark.mechanics
 def test_episodes_are_dealt_anew(game: Game) -> None:
     """`done` marks the step that ends an episode; the next one has other cards."""
     env = BatchEnv(game, 32, seed=13)
@@ -181,6 +184,7 @@ def test_episodes_are_dealt_anew(game: Game) -> None:
     assert not env.states["over"].any() and not env.states["needs_deal"].any()
 
 
+@pytest.mark.mechanics
 def test_tables_can_be_set_and_copied(game: Game) -> None:
     one = random_steps(BatchEnv(game, 8, seed=19), 50)
     two = BatchEnv(game, 8, seed=20)
@@ -194,6 +198,7 @@ def test_tables_can_be_set_and_copied(game: Game) -> None:
     assert np.array_equal(full, observed_in_full(game, one.states, one.seat))
 
 
+@pytest.mark.mechanics
 def test_playouts_are_steps(game: Game) -> None:
     """The fused loops play the moves that the policies choose one by one."""
     streams = np.arange(16, dtype=np.uint64), np.arange(16, dtype=np.uint64)
@@ -251,6 +256,7 @@ def test_likelihood_is_a_share_and_changes_nothing(game: Game) -> None:
 # Wrong input
 
 
+@pytest.mark.mechanics
 def test_illegal_actions_move_nothing(game: Game) -> None:
     """They are known by the rules, not by masks, into which anybody may write."""
     env = mixed_batch(game, 64, seed=1)

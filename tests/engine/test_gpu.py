@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +17,7 @@ from card_envs.engine.buffers import row_size
 from card_envs.engine.rng import table_keys
 from card_envs.game import Game
 from card_envs.scaffold.high_card import GAME as TINY
-from tests.conftest import option_sets
+from tests.conftest import option_sets, run_python
 
 TABLES, STEPS = 5, 12
 FIELDS = ("obs", "mask", "seat", "rewards", "done")
@@ -158,13 +155,8 @@ def assert_plays_as_the_cpu(kind: type[Any], game: Game, num_tables: int, steps:
 
 
 def simulated(code: str, *arguments: str) -> str:
-    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code, *arguments],
-        cwd=Path(__file__).parents[2], env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    switches: Any = {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1", "OMP_NUM_THREADS": "1"}
+    return run_python("-W", "ignore", "-c", code, *arguments, **switches).stdout
 
 
 @pytest.mark.mechanics
@@ -194,6 +186,7 @@ def test_a_gpu_plays_as_the_cpu(game: Game) -> None:
     assert_plays_as_the_cpu(GpuBatchEnv, game, 10_000, 100, "cuda")
 
 
+@pytest.mark.mechanics
 def test_without_a_gpu_there_is_a_clear_error(game: Game) -> None:
     from card_envs.engine.gpu import GpuBatchEnv
 
@@ -230,6 +223,7 @@ def test_tensors_that_kernels_can_not_write_are_refused() -> None:
         ptx.Recorder(TINY, 3).step(actions, 0)
 
 
+@pytest.mark.mechanics
 def test_bench_counts_what_a_gpu_would_do(game: Game, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its loops, with kernels that are not launched."""
     from card_envs import bench

@@ -5,32 +5,17 @@ By NVVM where the extra `gpu` is installed; else by LLVM's own backend, which ll
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
-from ctypes import CDLL
 from functools import cache
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import llvmlite.binding as llvm
-import numpy as np
 import pytest
-from numba import typeof
 
 from card_envs.game import Game
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from card_envs.testing.referee import facts_of
-from tests.conftest import games_under_test, positions, some
-from tests.engine.ptx_as_c import built, launch
-from tests.engine.test_gpu import assert_plays_as_the_cpu
-from tests.training.conftest import TENSORS
-from tests.training.test_advantages import at_states, labels_at
-from tests.training.test_moves import READINGS, assert_the_cpus, written
-from training.algorithms.labels import finish_by_greedy
-from training.algorithms.playouts import LearnerPlayouts
-from training.moves import MoveReading
-from training.networks import Network
-from training.tables import HostTables
+from tests.conftest import games_under_test
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 from tests.engine import ptx
@@ -128,49 +113,3 @@ def test_the_kernels_of_training_compile(game: Game) -> None:
         assert cost.local == cost.calls == 0 and cost.constants < 1 << 16, name
         if name.split()[0] in ("write_after", "follow_pairs", "look_ahead", "try_pairs", "fork_tables", "step_forks"):
             assert cost.stack <= 0 and cost.registers <= OCCUPANCY, name
-
-
-class RunAsC(ptx.Recorder):
-    """`GpuBatchEnv` whose kernels are the PTX of a GPU, run as C on the CPU."""
-
-    folder: ClassVar[Path]
-
-    def launch(self, kernel: Any, number: int, *arguments: Any) -> None:
-        wanted = ptx.Launch(kernel, tuple(map(typeof, (number, *arguments))))
-        key = kernel.py_func.__name__, wanted.arguments  # games share kernels, not always the types of their arguments
-        if key not in LIBRARIES:
-            text = ptx.compiled(wanted, (9, 0))
-            LIBRARIES[key] = built(text, self.folder / f"{key[0]}_{len(LIBRARIES)}.so")
-        launch(LIBRARIES[key], number, number, *arguments)
-
-
-LIBRARIES: dict[tuple[str, tuple[Any, ...]], CDLL] = {}
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")
-def test_ptx_run_as_c_plays_as_the_cpu(game: Game, tmp_path: Path) -> None:
-    RunAsC.folder = tmp_path
-    assert_plays_as_the_cpu(RunAsC, game, 2_000, 150, "cpu")
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")
-@pytest.mark.parametrize("reading", READINGS[::2], ids=["afterstates", "lookahead"])
-def test_ptx_run_as_c_writes_the_rows_of_the_cpu(game: Game, reading: MoveReading, tmp_path: Path) -> None:
-    RunAsC.folder = tmp_path
-    states = some(positions(game), 200, seed=4)
-    assert_the_cpus(written(RunAsC, game, states, reading, 500), game, states, reading)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")
-def test_ptx_run_as_c_labels_as_the_cpu(game: Game, tmp_path: Path) -> None:
-    """`greedy` plays the tried moves to the end, and the learner does."""
-    RunAsC.folder = tmp_path
-    states = some(positions(game), 100, seed=7)
-    actor = Network(game.input_fields, [8], game.rules.NUM_ACTIONS, 1.0)
-    for finish in (finish_by_greedy, LearnerPlayouts(game, TENSORS, actor)):
-        found, expected = (labels_at(at_states(kind, game, states), finish=finish) for kind in (RunAsC, HostTables))
-        np.testing.assert_array_equal(found, expected)
-        assert expected.any()

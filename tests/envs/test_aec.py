@@ -121,6 +121,7 @@ def test_spaces_and_masks(game: Game) -> None:
     assert env.legal_moves() == []
 
 
+@pytest.mark.mechanics
 def test_observations_are_the_users_own(game: Game) -> None:
     env = fresh(game)
     before = snapshot(env)
@@ -131,6 +132,7 @@ def test_observations_are_the_users_own(game: Game) -> None:
     assert snapshot(env) == before
 
 
+@pytest.mark.mechanics
 def test_obs_key(game: Game) -> None:
     env = fresh(game, obs_key="observations")
     assert set(env.observe("player_0")) == {"observations", "action_mask"}
@@ -138,6 +140,7 @@ def test_obs_key(game: Game) -> None:
     assert np.array_equal(env.observe("player_0")["observations"], fresh(game).observe("player_0")["observation"])
 
 
+@pytest.mark.mechanics
 def test_observations_without_masks(game: Game) -> None:
     """`observe="flat"`: the arrays alone; the mask is in `info`. PettingZoo's tests find it there."""
     env, twin = fresh(game, observe="flat"), fresh(game)
@@ -176,6 +179,7 @@ def test_actions_of_any_type(game: Game) -> None:
         assert snapshot(env) == before
 
 
+@pytest.mark.mechanics
 def test_rewards_add_up(game: Game) -> None:
     """`last()` pays what came in since the seat's last move; the sums are those of every single reward."""
     for number, options in enumerate(option_sets(game)[:6]):
@@ -196,23 +200,7 @@ def test_rewards_add_up(game: Game) -> None:
         assert env.agents == [] and env.num_agents == 0
 
 
-def test_whoever_moves_again_stays_selected(game: Game) -> None:
-    again = 0
-    for number in range(20):
-        if again > 0 and number >= 3:
-            break
-        env = fresh(game, number)
-        rng = np.random.default_rng(number)
-        while not env.outcome()["over"]:
-            mover = env.agent_selection
-            env.step(rng.choice(legal_actions(env)))
-            if not env.outcome()["over"]:
-                assert env.agent_selection == f"player_{env.states['seat'][0]}"
-                again += env.agent_selection == mover
-    if again == 0:
-        pytest.skip("its turns alternate strictly")
-
-
+@pytest.mark.mechanics
 def test_everything_works_after_the_end(game: Game) -> None:
     env = play_randomly(fresh(game), 3)
     assert env.outcome()["over"] and env.outcome()["reason"] not in ("", "illegal")
@@ -231,6 +219,7 @@ def test_everything_works_after_the_end(game: Game) -> None:
     assert not env.outcome()["over"] and env.agents == env.possible_agents
 
 
+@pytest.mark.mechanics
 def test_nothing_works_before_reset(game: Game) -> None:
     env = CardEnv(game)
     for call in (
@@ -244,6 +233,7 @@ def test_nothing_works_before_reset(game: Game) -> None:
 # Seeds and deals
 
 
+@pytest.mark.mechanics
 def test_seeds(game: Game) -> None:
     one, other = new_env(game, 5), new_env(game, 5)
     first = snapshot(one)
@@ -260,6 +250,7 @@ def test_seeds(game: Game) -> None:
     assert unseeded[0].states["rng"] != unseeded[1].states["rng"]
 
 
+@pytest.mark.mechanics
 def test_wrong_deals_leave_the_environment_as_it_was(game: Game) -> None:
     env = fresh(game)
     play_randomly(env, 4, moves=2)
@@ -281,6 +272,7 @@ def test_wrong_deals_leave_the_environment_as_it_was(game: Game) -> None:
     assert snapshot(env) == snapshot(twin)
 
 
+@pytest.mark.mechanics
 def test_options_are_checked_by_name(game: Game) -> None:
     with pytest.raises(ValueError, match=rf"{game.name}.*no_such_option.*reward"):
         CardEnv(game, no_such_option=1)
@@ -319,6 +311,7 @@ def test_an_illegal_move_ends_the_game(game: Game) -> None:
             assert not env.outcome()["over"]
 
 
+@pytest.mark.mechanics
 def test_an_illegal_move_can_be_an_error(game: Game) -> None:
     """Nothing changes then, and what the seat was paid since its last move is still there to be read."""
     rng = np.random.default_rng(6)
@@ -340,6 +333,7 @@ def test_an_illegal_move_can_be_an_error(game: Game) -> None:
 # Copies
 
 
+@pytest.mark.mechanics
 def test_copies_are_equal_and_independent(game: Game) -> None:
     env = play_randomly(fresh(game, render_mode="ansi"), 7, moves=3)
     before = snapshot(env)
@@ -362,6 +356,7 @@ def test_copies_are_equal_and_independent(game: Game) -> None:
 # Text
 
 
+@pytest.mark.mechanics
 def test_text_of_moves(game: Game) -> None:
     env = fresh(game)
     for text in env.legal_moves():
@@ -379,6 +374,7 @@ def test_text_of_moves(game: Game) -> None:
             game.view.parse_move(env.states[0], wrong_text)
 
 
+@pytest.mark.mechanics
 def test_rendering(game: Game, capsys: pytest.CaptureFixture[str]) -> None:
     env = play_randomly(fresh(game, render_mode="ansi"), 1, moves=2)
     text = env.render()
@@ -397,6 +393,7 @@ def test_rendering(game: Game, capsys: pytest.CaptureFixture[str]) -> None:
 # Gymnasium
 
 
+@pytest.mark.mechanics
 @pytest.mark.parametrize("early", [True, False], ids=["kept from the start", "asked for later"])
 @pytest.mark.parametrize("ends", [False, True], ids=["in the middle", "at the end"])
 def test_what_is_written_into_the_state_counts_at_once(game: Game, early: bool, ends: bool) -> None:

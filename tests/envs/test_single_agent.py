@@ -30,6 +30,7 @@ from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import new_env, short_options
 
 
+@pytest.mark.mechanics
 def test_gymnasium_observations_with_masks(game: Game) -> None:
     """`observe="dict"`: observation and mask, step for step those of the flat environment."""
     chosen = {"obs_key": "observations", "obs_dtype": "float32", **short_options(game)}
@@ -50,6 +51,7 @@ def test_gymnasium_observations_with_masks(game: Game) -> None:
     assert env.observation_space.contains(seen) and not seen["action_mask"].any()
 
 
+@pytest.mark.mechanics
 def test_gymnasium_says_what_was_illegal(game: Game) -> None:
     env = SingleSeatEnv(game.name, **short_options(game))
     worst = -1.0 if game.validated(short_options(game)).reward == "win" else float(game.rules.WORST_SCORE)
@@ -66,6 +68,7 @@ def test_gymnasium_says_what_was_illegal(game: Game) -> None:
         assert info["illegal"] == illegal and set(info) == {"action_mask", "illegal"} and not info["action_mask"].any()
 
 
+@pytest.mark.mechanics
 def test_minari_records_infos(game: Game, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also of episodes that an illegal action ends: every info has the same layout."""
     minari = pytest.importorskip("minari")
@@ -115,6 +118,7 @@ def play_single(env: SingleSeatEnv, seed: int) -> list[Any]:
     return seen
 
 
+@pytest.mark.mechanics
 def test_gymnasium_episodes_are_reproducible(game: Game) -> None:
     for opponents in ("random", "greedy"):
         env: Any = gymnasium.make(game.gymnasium_id, opponents=opponents, **short_options(game)).unwrapped
@@ -122,6 +126,7 @@ def test_gymnasium_episodes_are_reproducible(game: Game) -> None:
             assert play_single(env, seed) == play_single(env, seed)
 
 
+@pytest.mark.mechanics
 def test_gymnasium_rewards_are_all_that_the_seat_is_paid(game: Game) -> None:
     for seat in range(game.rules.NUM_SEATS):
         env = SingleSeatEnv(game.name, opponents="trivial", seat=seat, **short_options(game))
@@ -139,6 +144,7 @@ def test_gymnasium_rewards_are_all_that_the_seat_is_paid(game: Game) -> None:
             assert before == pytest.approx(0) or seat != replayed.states["seat"][0]
 
 
+@pytest.mark.mechanics
 def test_gymnasium_seats(game: Game) -> None:
     env = SingleSeatEnv(game.name, seat="random", **short_options(game))
     seats = set()
@@ -148,6 +154,7 @@ def test_gymnasium_seats(game: Game) -> None:
     assert seats == set(range(game.rules.NUM_SEATS))
 
 
+@pytest.mark.mechanics
 def test_order_of_calls_in_gymnasium(game: Game) -> None:
     env = SingleSeatEnv(game.name, render_mode="ansi", **short_options(game))
     many = VectorSeatEnv(game.name, 2, render_mode="ansi")

@@ -75,7 +75,6 @@ def test_an_episode_is_the_tables(game: Game) -> None:
 
 
 def listed(game: Game, number: int) -> tuple[Any, list[dict[str, Any]]]:
-    """A game dealt from a list of deals, and the list."""
     chosen = game.validated(short_options(game))
     deals = [Episode(game, chosen, seed=seed).record().deal for seed in range(number)]
     loaded(game)
@@ -83,6 +82,7 @@ def listed(game: Game, number: int) -> tuple[Any, list[dict[str, Any]]]:
     return pyspiel.load_game(spiel.PREFIX + game.name, settings), deals
 
 
+@pytest.mark.mechanics
 def test_listed_deals_are_explicit_chance_outcomes(game: Game) -> None:
     few, deals = listed(game, 3)
     assert few.get_type().chance_mode == pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC
@@ -122,6 +122,7 @@ def test_wrong_parameters_are_named(game: Game) -> None:
         assert len(str(error.value)) < 300
 
 
+@pytest.mark.mechanics
 def test_the_text_of_a_game_loads_it_again(game: Game) -> None:
     """With several options and with deals; and so do games that OpenSpiel makes of others."""
     few, _ = listed(game, 2)
@@ -171,6 +172,7 @@ def test_copies_go_their_own_way_and_know_no_deal_to_come(game: Game) -> None:
     assert len(set(deals)) == 2 and deals[0] != deals[1]
 
 
+@pytest.mark.mechanics
 def test_states_go_through_text_and_pickle(game: Game) -> None:
     made = loaded(game, reward="win")
     state = made.new_initial_state()
@@ -198,6 +200,7 @@ def test_hidden_cards_are_drawn_anew(game: Game) -> None:
     assert len({world.table.observe_all(player).tobytes() for world in worlds}) > 1
 
 
+@pytest.mark.mechanics
 def test_their_bots_play_here_and_ours_there(game: Game) -> None:
     there = loaded(game, reward="win")
     state = there.new_initial_state()

@@ -44,6 +44,7 @@ def check_spaces(env: VectorSeatEnv, obs: Int8s, info: dict[str, Any], resting: 
     assert np.array_equal(mask != 0, env.action_masks()) and env.action_masks().dtype == np.bool_
 
 
+@pytest.mark.mechanics
 @pytest.mark.parametrize("mode", ["SameStep", "NextStep"])
 def test_tables_are_single_environments(game: Game, mode: str) -> None:
     """Move for move over several episodes, with an illegal action now and then, from every seat."""
@@ -119,6 +120,7 @@ def layout(value: Any) -> Any:
     return value.dtype, value.shape
 
 
+@pytest.mark.mechanics
 @pytest.mark.parametrize("mode", ["SameStep", "NextStep"])
 def test_observations_with_masks(game: Game, mode: str) -> None:
     """`observe="dict"`: the observations and masks of the flat environment, also those at the end of an episode."""
@@ -156,6 +158,7 @@ def trajectory(env: VectorSeatEnv, tables: int, seed: Any, steps: int = 60) -> l
     return seen
 
 
+@pytest.mark.mechanics
 def test_seeds(game: Game) -> None:
     for opponents in ("greedy", "random"):
         first, second = (make(game, 6, opponents=opponents, seat="random") for _ in range(2))
@@ -195,6 +198,7 @@ def test_opponents_sit_clockwise_from_the_left(game: Game) -> None:
             trajectory(env, 8, seed=1)
 
 
+@pytest.mark.mechanics
 def test_illegal_moves_can_be_errors(game: Game) -> None:
     env = make(game, 3, illegal_move="raise")
     obs, info = env.reset(seed=1)
@@ -207,6 +211,7 @@ def test_illegal_moves_can_be_errors(game: Game) -> None:
     assert env.step(actions)[0].shape == obs.shape
 
 
+@pytest.mark.mechanics
 def test_wrong_resets_change_nothing(game: Game) -> None:
     env = make(game, 2)
     with pytest.raises(gymnasium.error.ResetNeeded, match="of all tables"):
@@ -248,6 +253,7 @@ def test_wrong_arguments_are_refused() -> None:
         assert field_bytes(env.states) == before
 
 
+@pytest.mark.mechanics
 def test_seeds_may_be_left_out_for_some_tables(game: Game) -> None:
     """As in Gymnasium's own: None at a table goes on with its stream, or begins with one that nobody can guess."""
     env = make(game, 3, opponents="greedy")
@@ -264,6 +270,7 @@ def test_seeds_may_be_left_out_for_some_tables(game: Game) -> None:
         assert np.array_equal(deterministic.states, given)
 
 
+@pytest.mark.mechanics
 @pytest.mark.parametrize("mode", AutoresetMode)
 def test_some_tables_are_reset(game: Game, mode: AutoresetMode) -> None:
     """The others stay as they are; what comes is what a reset of all would bring there."""
@@ -286,6 +293,7 @@ def test_some_tables_are_reset(game: Game, mode: AutoresetMode) -> None:
         assert terminated[0]
 
 
+@pytest.mark.mechanics
 def test_without_autoreset_ended_tables_have_to_be_reset(game: Game) -> None:
     need_moves(game, 2 * game.rules.NUM_SEATS)  # so that none ends before the seat's second move
     env = make(game, 3, autoreset_mode="Disabled")
@@ -303,6 +311,7 @@ def test_without_autoreset_ended_tables_have_to_be_reset(game: Game) -> None:
     assert info["action_mask"].any(axis=1).all()
 
 
+@pytest.mark.mechanics
 @pytest.mark.parametrize("short", [True, False])
 def test_deals_are_set_at_tables(game: Game, short: bool) -> None:
     """At all tables, or at each its own; move for move what the single environment plays on these deals."""
@@ -333,6 +342,7 @@ def test_deals_are_set_at_tables(game: Game, short: bool) -> None:
         assert shown > 3
 
 
+@pytest.mark.mechanics
 def test_rendering(game: Game) -> None:
     """A text or a picture for each table, of what the learner's seat sees."""
     assert make(game, 2).render() is None
@@ -351,6 +361,7 @@ def test_rendering(game: Game) -> None:
         np.testing.assert_array_equal(picture, rendered(game, game.view.view(state, 0), "rgb_array"))
 
 
+@pytest.mark.mechanics
 @pytest.mark.parametrize("mode", ["SameStep", "NextStep"])
 def test_what_is_written_into_the_states_counts_at_once(game: Game, mode: str) -> None:
     env = VectorSeatEnv(game.name, 3, illegal_move="raise", autoreset_mode=mode, **short_options(game))

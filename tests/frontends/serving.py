@@ -42,7 +42,6 @@ async def events(
 
 
 def bytes_waiting(pipe: Any) -> int:
-    """Return the number of bytes that wait in a pipe."""
     termios, fcntl = pytest.importorskip("termios"), pytest.importorskip("fcntl")
     return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
 

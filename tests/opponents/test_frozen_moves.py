@@ -26,7 +26,6 @@ NUMBER = 300
 
 
 def frozen_names(game: Game) -> list[str]:
-    """Return the names of all opponents that are frozen."""
     priors = getattr(facts_of(game), "FROZEN_PRIORS", ())
     return [*opponent_names(game), *(f"search:64,prior={prior}" for prior in priors)]
 

@@ -38,7 +38,6 @@ def shows(game: Game, state: State, action: int) -> bool:
 
 
 def find_at(states: NDArray[Any], baseline: int, tried: Int8s, most: int, expansion: Any, macros: Macros) -> int:
-    """Find the macro-actions of states[0]."""
     return int(find_macros(states[0], baseline, tried, most, expansion, macros))
 
 
@@ -161,7 +160,6 @@ def test_the_best_arms_are_kept() -> None:
 
 
 def rank_at(states: NDArray[Any], scorer: Any, macros: Macros, live: Int8s, scores: Any) -> None:
-    """Score the macro-actions of states[0]."""
     score_macros(states[0], macros, macros.shape[0], scorer, np.zeros(macros.shape[0], np.uint64), live, scores)
 
 

@@ -50,6 +50,7 @@ def course(sitting: Sitting) -> Any:
     return sitting.moves, sitting.events, state, len(sitting.episode.dealt), sitting.outcome()
 
 
+@pytest.mark.mechanics
 def test_what_is_taken_back_comes_out_the_same(game: Game) -> None:
     """With the policies' draws and the later deals; also in copies, and after a part of the moves."""
     sitting = sat_down(game)
@@ -99,6 +100,7 @@ def test_undo_takes_back_the_events_of_its_moves_alone(game: Game, policies: Any
         assert course(sitting) == before
 
 
+@pytest.mark.mechanics
 def test_a_seat_is_told_what_happened_since_its_move(game: Game) -> None:
     sitting = sat_down(game)
     go_on(sitting, np.random.default_rng(3), 0)

@@ -56,6 +56,7 @@ def test_what_a_seat_cannot_know_changes_nothing(game: Game) -> None:
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.mechanics
 def test_the_judges_own_moves_cost_nothing(game: Game) -> None:
     states = some(positions(game), 20)
     judge, decisions = MoveJudge(load_opponent(BY, game)), decisions_at(game, states)
@@ -113,6 +114,7 @@ def priced(game: Game) -> tuple[State, Decisions]:
     return state, decisions_at(game, np.array([state], game.rules.STATE))
 
 
+@pytest.mark.mechanics
 def test_a_policy_is_judged_by_whole_games(game: Game) -> None:
     """All games to their ends, on the same deals for all; each decision stands for its share of its own game."""
     options, games = short_options(game), 3

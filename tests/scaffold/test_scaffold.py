@@ -253,8 +253,9 @@ PLAYED = {  # of each way in which a test tells of a place; `at` is empty where 
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty folder; what is compiled goes there, and what is imported from there is forgotten."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(sys, "path", sys.path.copy())
+    path = sys.path.copy()
     yield tmp_path
+    sys.path[:] = path
     for name, module in list(sys.modules.items()):
         if (getattr(module, "__file__", None) or "").startswith(str(tmp_path)):
             del sys.modules[name]

@@ -13,14 +13,9 @@ import pytest
 from card_envs.scaffold._checks.tested import SHARED
 
 ROOT = Path(__file__).parents[2]
-SHAPES = {  # why a test is skipped that the shape can't have
-    "alternating": "its turns alternate strictly",
-    "one_move": "every deal is over after a move",
-    "draw_pile": "comparisons show no statistics of it",
-    "one_seat": "comparisons show no statistics of it",
-    "simultaneous": "its turns alternate strictly",
-    "three_phases": "comparisons show no statistics of it",
-}
+NO_RATES = "comparisons show no statistics of it"
+SHAPES = dict.fromkeys(("alternating", "one_move", "draw_pile", "one_seat", "simultaneous", "three_phases"), NO_RATES)
+SHAPES["one_move"] = "every deal is over after a move"  # why a test is skipped that the shape can't have
 QUICK = ("alternating", "one_move")
 
 

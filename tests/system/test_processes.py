@@ -18,7 +18,7 @@ import pytest
 
 from card_envs.games import GAMES
 from card_envs.system import processes
-from tests.conftest import ROOT, new_env, play_randomly
+from tests.conftest import ROOT, new_env, play_randomly, run_python
 
 SOLITAIRE = next(game for game in GAMES.values() if game.solver is not None)
 GAME = next(game for game in GAMES.values() if game.rules.NUM_SEATS > 1 and game.name != "high_card")
@@ -325,13 +325,18 @@ RUN_AGAIN = 'they would run the program again; put line 9 of .*program.py under 
     ("work", "how", "problem"),
     [
         (WORK, "file", RUN_AGAIN),
-        (WORK, "module", RUN_AGAIN),
-        (IN_THREAD, "file", RUN_AGAIN),
         (GUARD + WORK, "input", "they can't import the program <stdin>; save it to a file"),
         (GUARD + WORK, "file", ""),
-        (GUARD + IN_THREAD, "file", ""),
-        (f'__name__ == "__main__" and {WORK}', "file", ""),
-        (WORK, "text", ""),
+        *(
+            pytest.param(*case, marks=pytest.mark.processes)
+            for case in (
+                (WORK, "module", RUN_AGAIN),
+                (IN_THREAD, "file", RUN_AGAIN),
+                (GUARD + IN_THREAD, "file", ""),
+                (f'__name__ == "__main__" and {WORK}', "file", ""),
+                (WORK, "text", ""),
+            )
+        ),
     ],
 )
 def test_a_program_that_workers_can_not_import_works_alone(work: str, how: str, problem: str, tmp_path: Path) -> None:
@@ -339,10 +344,7 @@ def test_a_program_that_workers_can_not_import_works_alone(work: str, how: str, 
     text = BEGINNER.format(work=work)
     (tmp_path / "program.py").write_text(text)
     words = {"file": ["program.py"], "module": ["-m", "program"], "input": ["-"], "text": ["-c", text]}[how]
-    done = subprocess.run(
-        [sys.executable, *words, "out"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, input=text,
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    done = run_python(*words, "out", folder=tmp_path, stdin=text)
     warning = f".*UserWarning: this process works alone, without others: {problem}\n(  .*\n)?" if problem else ""
     assert re.fullmatch(warning, done.stderr), done.stderr
     assert (done.stdout.count("once more") == 1) == (bool(problem) or how == "text")

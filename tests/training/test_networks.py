@@ -121,21 +121,6 @@ def test_dense_first_layers_agree_with_sparse_ones() -> None:
     assert (gradients["bf16"] - gradients["sparse"]).abs().max() < 5e-2 * largest
 
 
-def test_a_dense_forward_pass_is_one_graph() -> None:
-    """Nothing in it needs Python between two kernels, so that it can be compiled or captured as a whole."""
-    network = Network(GAME.input_fields, [64], GAME.rules.NUM_ACTIONS, 3.0)
-    network.bf16 = True
-    env = BatchEnv(GAME, 40, 3)
-    observed = seen(env.obs, env.mask).obs
-
-    def forward(obs: torch.Tensor) -> torch.Tensor:
-        return network(Observations(obs, dense=True), slice(None)).log_softmax(dim=1)
-
-    with torch.no_grad():
-        compiled = torch.compile(forward, backend="eager", fullgraph=True)
-        torch.testing.assert_close(compiled(observed), forward(observed))
-
-
 def test_networks_begin_orthogonal_and_near_uniform() -> None:
     torch.manual_seed(0)
     network = Network(GAME.rules.OBS_FIELDS, [32], GAME.rules.NUM_ACTIONS, 0.01)
@@ -149,15 +134,6 @@ def test_no_rows_give_no_answers() -> None:
     network = Network(GAME.rules.OBS_FIELDS, [4], 3, 1.0)
     obs = torch.zeros((2, GAME.rules.OBS_SIZE), dtype=torch.int8)
     assert evaluate_in_parts(network, Observations(obs), torch.arange(0)).shape == (0, 3)
-
-
-def test_weights_can_be_taken_over() -> None:
-    rules = GAME.rules
-    one, other = (Network(GAME.input_fields, [12, 8], rules.NUM_ACTIONS, 1.0) for _ in range(2))
-    other.set_weights(one.weights())
-    assert all(torch.equal(one.state_dict()[name], tensor) for name, tensor in other.state_dict().items())
-    with pytest.raises(ValueError, match=r"layer1\.bias has the shape"):
-        Network(GAME.input_fields, [12], rules.NUM_ACTIONS, 1.0).set_weights(one.weights())
 
 
 @pytest.mark.mechanics

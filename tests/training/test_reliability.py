@@ -186,7 +186,7 @@ def test_a_run_that_can_not_be_is_refused_before_it_begins(tmp_path: Path) -> No
     [
         FEW,
         f"{FEW} algorithm=advantages",
-        "algorithm=advantages num_envs=1 num_steps=2 advantage_stride=1000 decisions=2",
+        "algorithm=advantages num_envs=1 num_steps=2 advantage_stride=50 decisions=2",
         "minutes=5e-324",
         "critic_first=0.99 pool_share=1 greedy_share=0 pool_size=0 decisions=9",
         "minibatch_size=4611686018427387904 update_epochs=3 ent_coef=1000 bc_coef=1000 bc_until=5e-324 decisions=9",
@@ -214,19 +214,6 @@ def test_a_run_of_a_version_with_fewer_settings_goes_on(tmp_path: Path) -> None:
     assert Run(Config(**settings, graphs=False)).load_checkpoint(path) == ""
     with pytest.raises(ValueError, match="the run had advantage_player = 'greedy', advantage_worlds = 1; only"):
         Run(Config(**ADVANTAGES, advantage_player="learner")).load_checkpoint(path)
-
-
-@pytest.mark.parametrize("damage", ["missing", "truncated"])
-def test_a_broken_checkpoint_is_refused(tmp_path: Path, damage: str) -> None:
-    arguments = toml(tmp_path)
-    path = tmp_path / "runs" / "tiny" / "checkpoint.safetensors"
-    if damage != "missing":
-        assert CliRunner().invoke(app, [*arguments, "decisions=500"]).exit_code == 0
-        whole = path.read_bytes()
-        path.write_bytes(whole[: len(whole) // 2])
-    result = CliRunner().invoke(app, [*arguments, "decisions=1000", "--resume"])
-    assert result.exit_code == 2
-    assert "checkpoint" in result.output.replace("\n", "") and "Traceback" not in result.output
 
 
 def test_more_of_a_finished_run(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,7 @@ from numpy.typing import NDArray
 from card_envs import BatchEnv, get_game
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
-from card_envs.opponents.networks._sparse import compress
-from card_envs.opponents.networks.policies import LookaheadPolicy, input_scale
+from card_envs.opponents.networks.policies import LookaheadPolicy
 from card_envs.opponents.policy import Decisions, decisions_at
 from tests.opponents.networks.test_folder import saved
 from tests.training.conftest import TENSORS
@@ -80,15 +78,6 @@ def test_decisions_are_legal_and_their_probabilities_those_of_the_network(sees_m
     expected = log_all.gather(1, torch.from_numpy(actions))[:, 0]
     np.testing.assert_allclose(rollout.log_probs.numpy().reshape(-1), expected, atol=1e-5)
     np.testing.assert_array_equal(rollout.learned.numpy(), rollout.mask.numpy().sum(axis=2, dtype=int) > 1)
-
-
-def test_what_was_found_while_playing_is_not_looked_for_again() -> None:
-    rollout = played()
-    seen, scale = rollout.inputs().seen, input_scale(GAME.input_fields)
-    rows = np.ascontiguousarray(seen.unpadded.numpy())
-    assert seen.parts and rows.shape[1] == len(scale)
-    for found, expected in zip(seen.sparse(scale), compress(rows, np.arange(len(rows)), scale)):
-        np.testing.assert_array_equal(found, expected)
 
 
 def test_scripted_players_moves_are_not_looked_at() -> None:
@@ -172,19 +161,6 @@ def test_margins(player: int, share: str) -> None:
     rollout.done.numpy()[1, :] = True
     rollout.rewards.numpy()[1] = [[-7, 7, -7, 7], [5, -5, 5, -5], [90, -90, 90, -90], [90, -90, 90, -90]]
     assert rollout.margin_over(player) == (7 + 5) / 2
-
-
-def test_a_rollout_goes_on_from_its_memory() -> None:
-    one = played()
-    arrays, facts = one.memory()
-    arrays = {name: array.copy() for name, array in arrays.items()}
-    facts = json.loads(json.dumps(facts))
-    one.collect(actor(1), None)
-    other = dealt(seed=99)
-    other.restore((arrays, facts))
-    other.collect(actor(1), None)
-    for name in ("obs", "full", "actions", "log_probs", "rewards", "done"):
-        assert getattr(one, name).numpy().tobytes() == getattr(other, name).numpy().tobytes()
 
 
 def test_a_rollout_in_tensors_is_what_the_rules_make_of_its_actions() -> None:

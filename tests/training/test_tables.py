@@ -49,6 +49,7 @@ def shown(episodes: Episodes) -> list[bytes]:
     return [array.tobytes() for array in seen] + [json.dumps(view).encode() for view in views]
 
 
+@pytest.mark.mechanics
 @pytest.mark.parametrize(
     ("steps", "skip_forced", "short"), [(0, True, True), (1, False, True), (65, False, False), (400, True, True)]
 )
@@ -65,6 +66,7 @@ def test_tables_come_out_the_same(game: Game, steps: int, skip_forced: bool, sho
     assert shown(one) == shown(other)
 
 
+@pytest.mark.mechanics
 def test_what_cannot_be_played_is_refused_and_changes_nothing(game: Game) -> None:
     episodes = played(game, 22, True, True)
     before = shown(episodes)

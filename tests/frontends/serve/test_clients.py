@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.serving import ENVIRONMENT, ROOT, ServerProcess
+from benchmarks.serving import ROOT, ServerProcess
 from card_envs.games import GAMES
-from tests.conftest import program, short_options
+from tests.conftest import program, run_python, short_options
 
 pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
 
@@ -43,9 +43,7 @@ def test_the_javascript_client_plays_a_whole_game(name: str, server: ServerProce
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_python_client_plays_a_whole_game_over_stdio(name: str) -> None:
-    command = [sys.executable, "examples/client_stdio.py", name, "trivial"]
-    done = subprocess.run(command, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    done = run_python("examples/client_stdio.py", name, "trivial")
     assert re.search(r"^over after \d+ moves: .*'over': True", done.stdout, re.M), done.stdout
 
 

@@ -21,7 +21,7 @@ from card_envs.frontends.serve._mcp import MOST_TABLES, AnswerRequest, ModelTabl
 from card_envs.frontends.serve._messages import Problem
 from card_envs.games import GAMES
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
-from tests.conftest import FirstLegal
+from tests.conftest import FirstLegal, run_python
 from tests.frontends.serving import bytes_waiting
 
 ROOT = Path(__file__).parents[3]
@@ -152,9 +152,8 @@ def test_searches_are_bounded_in_time() -> None:
 )
 def test_options_of_the_command_that_do_nothing_are_refused(kind: str, option: str, used: str) -> None:
     """On stderr: stdout is the protocol's."""
-    words = command(kind, option)
-    done = subprocess.run(words, capture_output=True, text=True, env=environment(), input="", check=False)
-    assert (done.returncode, done.stdout) == (2, "")
+    done = run_python("-m", "card_envs", "serve", kind, option, stdin="", status=2)
+    assert done.stdout == ""
     name = option.partition("=")[0]
     assert f"serve {kind}: {name} does not apply; these do: --game, --opponent, " in done.stderr
     assert done.stderr.rstrip().endswith(used)

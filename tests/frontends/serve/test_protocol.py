@@ -118,7 +118,6 @@ def test_the_document_has_the_keys_of_every_game(game: Game) -> None:
 
 
 def with_table(page: str, name: str, table: str) -> str:
-    """The page with this table between the marks of its name."""
     before, mark, rest = page.partition(f"<!-- {name} -->")
     _, end, after = rest.partition(f"<!-- /{name} -->")
     assert mark and end

@@ -34,6 +34,7 @@ def new_table(client: TestClient, game: Game, **how: Any) -> tuple[list[str], st
     return [seat["link"] for seat in made["seats"]], made["watch"]["link"]
 
 
+@pytest.mark.mechanics
 @pytest.mark.parametrize("watch", ["nothing", "public"])
 def test_watchers_see_what_the_owner_allows_and_all_after_the_end(game: Game, tmp_path: Path, watch: str) -> None:
     with TestClient(make_app(seats_of(game, tmp_path))) as client:

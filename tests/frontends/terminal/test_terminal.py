@@ -352,6 +352,7 @@ def test_watching_stops_where_the_game_was_left(game: Game) -> None:
         watch_record(FILE, game, 9, Screen(Console(), 0))
 
 
+@pytest.mark.mechanics
 def test_the_commands(game: Game) -> None:
     def run(*words: str, text: str = "") -> str:
         result = CliRunner().invoke(app, words, input=text)

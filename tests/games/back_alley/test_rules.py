@@ -72,7 +72,6 @@ def play(env: CardEnv, script: str) -> CardEnv:
 
 
 def play_on(env: CardEnv, rng: Random, moves: int = 1) -> CardEnv:
-    """Play random legal moves."""
     for _ in range(moves):
         env.step(env.parse_move(rng.choice(env.legal_moves())))
     return env

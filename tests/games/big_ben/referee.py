@@ -347,7 +347,6 @@ class Referee:
             self.rewards = [placed / CARDS_TO_PLACE]
 
     def _fire(self, rule: str, branch: str = "") -> None:
-        """Count a rule and, if named, its branch."""
         self.fired[rule] += 1
         if branch:
             self.fired[f"{rule} {branch}"] += 1

@@ -67,7 +67,6 @@ def table_in_node(nodes: NDArray[Any], infos: NDArray[Any]) -> tuple[Any, ...]:
 
 
 def table_in_state(state: State) -> tuple[Any, ...]:
-    """Return the table of a State."""
     piles = []
     for cards, height in zip(state.piles[:, FLOOR:].tolist(), state.heights.tolist()):
         low = [*cards[: min(height, FULL_PILE)], 0, 0, 0][:FULL_PILE]

@@ -543,7 +543,6 @@ def test_rb_18_a_stack_counts_as_one_and_other_moves_start_anew() -> None:
 
 
 def idle_turns(table: Table, turns: int) -> Table:
-    """Turns in which a card is turned and discarded."""
     for _ in range(turns):
         assert not table.needs_deal
         play(table, "turn discard")

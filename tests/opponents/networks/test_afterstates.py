@@ -191,7 +191,6 @@ def scored(
 
 
 def score_at(states: Any, macros: Any, scorer: Any, reached: Any, live: Any, scores: Any) -> None:
-    """Score macro-actions of states[0]."""
     score_macros(states[0], macros, macros.shape[0], scorer, reached, live, scores)
 
 

@@ -37,7 +37,7 @@ from card_envs.opponents.policy import (
     decisions_at,
 )
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
-from tests.conftest import positions, some
+from tests.conftest import positions, some, untrained
 
 Weights = dict[str, NDArray[np.float32]]
 
@@ -49,9 +49,7 @@ KINDS = tuple(ARCHITECTURES.values())
 
 
 def random_weights(game: Game, seed: int = 0, kind: type[TrainedPolicy] = NetworkPolicy) -> Weights:
-    rng = np.random.default_rng(seed)
-    shapes = kind.shapes(game, HIDDEN)
-    return {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()}
+    return dict(untrained(game, kind, HIDDEN, seed=seed).weights)
 
 
 def store(folder: Path, policy: TrainedPolicy) -> None:
@@ -96,6 +94,7 @@ def test_scores_that_are_no_numbers_are_errors_that_name_the_opponent(value: flo
             opponent.policy.probabilities(decisions)
 
 
+@pytest.mark.mechanics
 def test_a_network_is_the_formula(game: Game) -> None:
     weights = random_weights(game)
     decisions = decisions_at(game, some(positions(game), 20))

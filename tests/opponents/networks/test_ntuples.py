@@ -269,7 +269,6 @@ class Playouts:
 
 
 def best_macro_at(states: NDArray[Any], network: Any, macro: Any) -> int:
-    """Write the best macro-action of states[0]."""
     return int(ntuple_moves(states[0], network, macro))
 
 

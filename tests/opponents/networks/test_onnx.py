@@ -23,7 +23,7 @@ from card_envs.opponents.networks.folder import CARD_FILE, MODEL_FILE, WEIGHTS_F
 from card_envs.opponents.networks.policies import ARCHITECTURES, NetworkPolicy, TrainedPolicy
 from card_envs.opponents.policy import decisions_at
 from card_envs.scaffold.high_card import GAME as TINY
-from tests.conftest import positions, some
+from tests.conftest import positions, some, untrained
 
 onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
 pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
@@ -33,9 +33,7 @@ helper, FLOAT = onnx.helper, onnx.TensorProto.FLOAT
 
 
 def network(game: Game, kind: type[TrainedPolicy]) -> TrainedPolicy:
-    rng = np.random.default_rng(0)
-    shapes = kind.shapes(game, [24, 16])
-    return kind(game, {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()})
+    return untrained(game, kind, [24, 16], sampled=True)
 
 
 @pytest.mark.mechanics

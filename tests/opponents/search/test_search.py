@@ -126,6 +126,7 @@ def test_moves_are_legal_and_the_same_for_any_number_of_threads(game: Game, move
     assert_legal(decisions, one)
 
 
+@pytest.mark.mechanics
 @pytest.mark.parametrize("moves", get_args(Moves))
 def test_threads_that_share_the_worlds_of_a_decision_change_no_bit(game: Game, moves: Moves) -> None:
     """The first batch of this many worlds takes long enough for the next ones to be shared among threads."""
@@ -249,6 +250,7 @@ def test_a_search_within_a_time_is_the_same_search() -> None:
     assert bounded.within(0.7).seconds == 0.5 and bounded.within(0.3).seconds == 0.3
 
 
+@pytest.mark.mechanics
 @pytest.mark.parametrize("moves", get_args(Moves))
 def test_arms_that_fall_behind_get_fewer_worlds(game: Game, moves: Moves) -> None:
     decisions = widest(game, 1)
@@ -275,8 +277,9 @@ def test_search_knows_no_more_than_its_seat(game: Game, moves: Moves) -> None:
     assert_same(one, other)
 
 
-@pytest.mark.parametrize(("prior", "rollout"), [("lookahead", "afterstate"), ("network", "lookahead")])
-@pytest.mark.parametrize("moves", get_args(Moves))
+@pytest.mark.parametrize(
+    ("moves", "prior", "rollout"), [("turn", "lookahead", "afterstate"), ("single", "network", "lookahead")]
+)
 @pytest.mark.mechanics
 def test_parts_know_no_more_than_their_seat(game: Game, moves: Moves, prior: str, rollout: str) -> None:
     states = some(positions(game), 6, seed=1)
@@ -326,6 +329,7 @@ def assert_means_by_hand(game: Game, player: Policy, search: SearchPolicy) -> No
             assert found_means[0, action] == pytest.approx(np.mean(values), rel=1e-4, abs=0.02)
 
 
+@pytest.mark.mechanics
 def test_means_are_those_of_playouts_in_the_worlds_drawn(game: Game) -> None:
     assert_means_by_hand(game, ScriptedPolicy("greedy"), SearchPolicy(game, 1))
 
@@ -384,6 +388,7 @@ def test_differences_to_the_chosen_action() -> None:
     np.testing.assert_array_equal(replace(values, chosen=np.array([0])).differences, values.advantages)
 
 
+@pytest.mark.mechanics
 def test_search_plays_where_every_move_is_forced(game: Game) -> None:
     decisions = decisions_at(game, positions(game))
     decisions = decisions.at(np.flatnonzero(decisions.mask.sum(axis=1, dtype=int) == 1)[:50])
@@ -402,8 +407,17 @@ PAIRS = [
     (*get_args(Moves)[(i + j) % 2 :][:1], prior, rollout, ("none", "ntuple")[(i + j // 2) % 2])
     for (i, prior), (j, rollout) in product(enumerate(PARTS), enumerate(ROLLOUTS))
 ]
+# Each prior and each rollout once, with both kinds of moves: every pair compiles a search of its own.
+QUICK = {
+    ("none", "none"), ("scripted", "afterstate"), ("random", "scripted"), ("network", "lookahead"),
+    ("afterstate", "lookahead"), ("lookahead", "afterstate"),
+}  # fmt: skip
 BY_GAME = [
-    *(pytest.param(HIGH_CARD, *pair[:3], "none") for pair in PAIRS if "ntuple" not in pair[:3]),
+    *(
+        pytest.param(HIGH_CARD, *pair[:3], "none", marks=() if pair[1:3] in QUICK else pytest.mark.slow)
+        for pair in PAIRS
+        if "ntuple" not in pair[:3]
+    ),
     *(pytest.param(get_game(name), *parts) for name, *parts in SHIPPED),
     *(pytest.param(get_game("big_ben"), *pair, marks=pytest.mark.slow) for pair in PAIRS if "ntuple" in pair),
 ]
@@ -456,6 +470,7 @@ def test_compiled_rollouts_play_as_the_same_policy_asked_from_python(game: Game,
     assert not np.array_equal(found[0].stats.sums, found[2].stats.sums)
 
 
+@pytest.mark.mechanics
 def test_who_plays_on_is_asked_about_choices_of_its_own_side(game: Game) -> None:
     asked: list[tuple[int, int]] = []  # seats, and how many actions they had
 
