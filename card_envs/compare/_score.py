@@ -123,15 +123,13 @@ class Score:
         }  # fmt: skip
 
 
-def rows_of(scores: Sequence[Score]) -> dict[str, dict[str, str]]:
-    """Return the cells of a table of scores, by game and best first."""
-    rows = {}
+def rows_of(scores: Sequence[Score]) -> Iterator[list[str]]:
+    """Yield the rows of a table of scores, by game and best first."""
     for score in sorted(scores, key=lambda score: (score.measure.contest.game.title, -score.by_training.mean())):
-        cells = {name: on_one_line(figure, False) for name, figure in score.figures.items()}
-        scaled, time = score.figures["score"], duration(score.trainings[0].microseconds_per_move)
-        cells |= {"score": f"{scaled.mean:z.1f}\n{span(scaled, 'z.1f')}", "a move": time}
-        rows[f"{score.measure.contest.game.title}:\n{score.name}"] = cells
-    return rows
+        scaled, *margins = score.figures.values()
+        name, time = f"{score.measure.contest.game.title}:\n{score.name}", score.trainings[0].microseconds_per_move
+        shown = f"{scaled.mean:z.1f}\n{span(scaled, 'z.1f')}", *(on_one_line(margin, False) for margin in margins)
+        yield [name, *shown, duration(time)]
 
 
 def score_notes(scores: Sequence[Score]) -> Iterator[str]:

@@ -74,13 +74,11 @@ def standings_sheet(title: str, results: Standings) -> Sheet:
         columns = {"win_share": percent, "score": interval}
     if results.policies[0].won_of_winnable:
         columns["won_of_winnable"] = percent
-    sheet = Sheet(title=title, show_lines=True)
-    sheet.add_column("", overflow="fold")
-    for column in (*map(worded, columns), "a move"):
-        sheet.add_column(column, justify="right", no_wrap=True)
+    rows = []
     for policy in (results.policies[i] for i in results.best_first):
         cells = [show(getattr(policy, name)) for name, show in columns.items()]
-        sheet.add_row(policy.name, *cells, duration(policy.microseconds_per_move))
+        rows.append([policy.name, *cells, duration(policy.microseconds_per_move)])
+    sheet = sheet_of(title, [*columns, "a move"], rows)
     if not results.contest.game.is_solitaire:
         sheet.caption = anchor_in_words(results)
     if results.solved is not None:
@@ -101,14 +99,11 @@ def pairings_sheet(results: Standings) -> Sheet:
         columns = {"wins_more": percent, "score_more": interval}
     elif results.deals_per_episode == 1:
         columns = {"win_share": percent, "margin_per_episode": interval}
-    sheet = Sheet(title="on the same deals" if alone else "against each other", show_lines=True)
-    sheet.add_column("", overflow="fold")
-    for column in (*map(worded, columns), "pairs needed*"):
-        sheet.add_column(column, justify="right", no_wrap=True)
+    rows, between = [], "more than" if alone else "against"
     for pairing in results.pairings:
         cells = [show(getattr(pairing, name)) for name, show in columns.items()]
-        between = "more than" if alone else "against"
-        sheet.add_row(f"{pairing.first}\n{between} {pairing.second}", *cells, needed(pairing.pairs_needed))
+        rows.append([f"{pairing.first}\n{between} {pairing.second}", *cells, needed(pairing.pairs_needed)])
+    sheet = sheet_of("on the same deals" if alone else "against each other", [*columns, "pairs needed*"], rows)
     sheet.caption = (
         f"* to show a difference with 80 % power (score or margin / wins);\n"
         f"the nearest two are {results.nearest.first} and {results.nearest.second}"
@@ -119,17 +114,15 @@ def pairings_sheet(results: Standings) -> Sheet:
 def groups_sheet(results: Standings) -> Sheet:
     """Return a table with a row for each two methods, or a method and a player."""
     alone = results.contest.game.is_solitaire
-    sheet = Sheet(title="several trainings, one method: means over trainings and deals", show_lines=True)
-    sheet.add_column("", overflow="fold")
-    unit = "score more" if alone else "margin"
-    for column in ("wins more" if alone else "won", unit, f"{unit} of\ntrainings", "improvement*"):
-        sheet.add_column(column, justify="right", no_wrap=True)
+    rows, unit = [], "score more" if alone else "margin"
     for group in results.groups:
         sizes = " and ".join(str(number) for number in group["trainings"] if number > 1)
         name = f"{group['first']}\n{'more than' if alone else 'against'} {group['second']}"
         spread = f"{group['lowest']:z.4g} to {group['highest']:z.4g}\n{sizes} trainings"
         margin, won, better = interval(group["margin"]), percent(group["win_share"]), percent(group["improvement"])
-        sheet.add_row(name, won, margin, spread, better)
+        rows.append([name, won, margin, spread, better])
+    columns = ["wins more" if alone else "won", unit, f"{unit} of\ntrainings", "improvement*"]
+    sheet = sheet_of("several trainings, one method: means over trainings and deals", columns, rows)
     sheet.caption = "* probability that a training of the first is better than one of the second"
     return sheet
 
@@ -244,14 +237,14 @@ def for_programs(form: str, figures: Any, records: Sequence[Mapping[str, Any]]) 
     return file.getvalue()
 
 
-def sheet_of_texts(title: str, rows: Mapping[str, Mapping[str, str]]) -> Sheet:
-    """Return a table with these cells by row and column."""
+def sheet_of(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Sheet:
+    """Return a table with these columns after that of names."""
     sheet = Sheet(title=title, show_lines=True)
     sheet.add_column("", overflow="fold")
-    for column in next(iter(rows.values())):
+    for column in columns:
         sheet.add_column(worded(column), justify="right", no_wrap=True)
-    for name, cells in rows.items():
-        sheet.add_row(name, *cells.values())
+    for row in rows:
+        sheet.add_row(*row)
     return sheet
 
 
