@@ -5,12 +5,9 @@ NumPy and torch are imported later, since a program here sets their threads firs
 
 from __future__ import annotations
 
-import platform
-import re
 import statistics
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
 Work = Callable[[], tuple[int, float]]  # does something, and returns how many decisions that were, and its CPU time
@@ -80,11 +77,3 @@ def markdown(rows: list[Row]) -> str:
     """Return rows as a table in Markdown."""
     lines = [HEAD, ("---", "---", "--:", "--:", "--:"), *(row.cells() for row in rows)]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
-def processor() -> str:
-    """Return the name of this machine's processor, and whether it has the vectors that ratios depend on."""
-    text = Path("/proc/cpuinfo").read_text(encoding="utf-8") if platform.system() == "Linux" else ""
-    if not (name := re.search(r"^model name\s*: (.*)", text, re.M)):
-        return platform.processor() or platform.machine()
-    return f"{name[1]} {'with' if 'avx512f' in text.split() else 'without'} AVX-512"

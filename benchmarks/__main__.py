@@ -27,11 +27,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # one core each; before NumPy or 
 import numpy as np
 from numpy.ctypeslib import ndpointer
 
-from benchmarks import Row, Work, as_work, in_turns, markdown, processor
+from benchmarks import Row, Work, as_work, in_turns, markdown
 from card_envs import BatchEnv, get_game
 from card_envs.bench import STAGES, TABLES, batch_out_of_step
 from card_envs.envs.aec import CardEnv
 from card_envs.system.files import replace_file
+from card_envs.system.processes import processor
 
 SOURCE = Path(__file__).with_name("trick_game.c")
 FLAGS = ("-O3", "-march=native", "-shared", "-fPIC")

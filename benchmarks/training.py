@@ -23,7 +23,7 @@ from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # one core each; before NumPy or torch is imported
 
-from benchmarks import Row, Work, as_work, in_turns, processor, short
+from benchmarks import Row, Work, as_work, in_turns, short
 from card_envs import GAMES, Game, get_game
 from card_envs.compare.contests import Contest, join, play_contest
 from card_envs.compare.estimates import Estimate, as_json, estimate, share
@@ -31,7 +31,7 @@ from card_envs.engine.cost import per_second, work_time
 from card_envs.opponents import TorchPolicy, load_opponent
 from card_envs.opponents.policy import Policy
 from card_envs.system.files import read_json, write_json
-from card_envs.system.processes import begin_worker
+from card_envs.system.processes import begin_worker, processor
 
 FILE = Path(__file__).parents[1] / "strength" / "baselines.json"
 SEED = 7  # of the deals that measure

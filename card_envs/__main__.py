@@ -24,6 +24,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -65,6 +66,11 @@ Options = Annotated[
 ]
 Seed = Annotated[int, typer.Option(min=0, help="of deals and policies")]
 Best = Annotated[bool, typer.Option("--best", help="networks play their likeliest move")]
+Form = Annotated[str, typer.Option("--format", help="table, markdown, latex, csv or json")]
+Groups = Annotated[
+    list[str] | None,
+    typer.Option("--group", help="trainings of one method: NAME=runs/mine_* or NAME=PLAYER,PLAYER; again for more"),
+]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="write the figures to this file")]
 Processes = Annotated[int, typer.Option(min=1, help="number of processes; results do not depend on it")]
 Ray = Annotated[str, typer.Option(metavar="ADDRESS", help="Ray cluster that does the work; local: start one here")]
@@ -124,6 +130,7 @@ def games(name: Annotated[str | None, typer.Argument(help="show this game's opti
     """
     from card_envs.compare.report import duration
     from card_envs.opponents import opponent_names
+    from card_envs.opponents._levels import levels
     from card_envs.opponents.about import figures_of
 
     for game in GAMES.values() if name is None else [get_game(name)]:
@@ -141,6 +148,8 @@ def games(name: Annotated[str | None, typer.Argument(help="show this game's opti
         console.print(sheet)
         for short, meant in game.presets.items():
             say(f"  {short} stands for {meant}")  # not wrapped, so that it can be copied
+        for level in levels(game, opponent_names(game)):
+            say(f"  level {level.name} for people is {level.player}" + (f", {level.strength}" if level.strength else ""))
         for option, field in describe_options(game.options).items():
             console.print(f"  option {option} (default {field.default!r}): {field.description}")
 
@@ -149,9 +158,10 @@ def games(name: Annotated[str | None, typer.Argument(help="show this game's opti
 def compare(
     game_name: GameName,
     players: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(help="two or more: opponents' names, ./FOLDER or MODULE:CLASS", autocompletion=known_players),
-    ],
+    ] = None,
+    group: Groups = None,
     pairs: Annotated[int, typer.Option(min=1, help="mirrored pairs of episodes of every pairing")] = 1000,
     seed: Seed = 0,
     best: Best = False,
@@ -168,6 +178,8 @@ def compare(
         typer.Option(help="seconds per deal: also show the share won of the deals that the game's solver can win"),
     ] = None,
     brief: Annotated[bool, typer.Option("--brief", help="show ratings, wins, score and time alone")] = False,
+    details: Annotated[bool, typer.Option("--details", help="show statistics of play, such as bids made")] = False,
+    form: Form = "table",
     json_file: JsonFile = None,
     picture: Annotated[Path | None, typer.Option(help="draw the figures to this file")] = None,
     records: Annotated[Path | None, typer.Option(help="save games to this folder")] = None,
@@ -186,35 +198,103 @@ def compare(
 
     Two sides are swapped on every deal. Ctrl-C shows the figures so far.
     """
-    from card_envs.compare._command import ContestJob, check_contests, compare_all, json_figures
+    from card_envs.compare import _command as command
+    from card_envs.compare._groups import parse_groups
+    from card_envs.compare._provenance import circumstances, provenance
+    from card_envs.compare._sheets import FOR_PROGRAMS, for_programs
     from card_envs.compare.contests import Contest, taken_apart
     from card_envs.compare.spread import Executor
+    from card_envs.compare.standings import Standings
     from card_envs.reviews._command import check_review, review_policies
 
     options = tuple(parse_options(option).items())
     recorded = 0 if records is None else record_pairs
-    contest = Contest(get_game(game_name), tuple(players), seed, options, not best, partner, recorded=recorded)
+    groups = parse_groups(group or [])
+    names = (*(players or []), *(name for _, runs in groups for name in runs))
+    contest = Contest(get_game(game_name), names, seed, options, not best, partner, recorded=recorded, groups=groups)
     contests = taken_apart(contest, apart, with_player) if apart else {"": contest}
     workers = Executor(processes, ray)
-    job = ContestJob(pairs, workers, solve, picture, records)
+    job = command.ContestJob(pairs, workers, solve, picture, records, form, brief, details)
     files.check_output(json_file)
     job.check()
-    check_contests(contests, solve)
+    command.check_contests(contests, solve)
     judge = check_review(contest.game, reviewed, by)
+    origin = provenance(contest) | circumstances() if json_file or form == "json" else {}
+
+    def figures(results: dict[str, Standings]) -> dict[str, Any]:
+        return command.json_figures(results, apart, with_player) | {"provenance": origin}
+
     with workers:
-        results = compare_all(
-            contests,
-            job,
-            console,
-            lambda results: write_figures(json_figures(results, apart, with_player), json_file),
-            brief,
+        results = command.compare_all(
+            contests, job, console, lambda results: write_figures(figures(results), json_file)
         )
+        known = figures(results) if results else {}
         stopped = len(results) < len(contests) or any(standings.stopped for standings in results.values())
         if reviewed and not stopped:
-            reviews, stopped = review_policies(contest, reviewed, review_games, judge, workers, console)
-            write_figures(json_figures(results, apart, with_player) | {"reviews": reviews}, json_file)
+            shown = command.message_console(form)
+            reviews, stopped = review_policies(contest, reviewed, review_games, judge, workers, shown)
+            known |= {"reviews": reviews}
+            write_figures(known, json_file)
+    if results and form in FOR_PROGRAMS:
+        rows = [{"contest": label, **row} for label, each in results.items() for row in each.as_dict()["policies"]]
+        console.out(for_programs(form, _rounded(known), rows), end="", highlight=False)
     if results and json_file is not None:
-        say(f"written to {json_file}")
+        command.message_console(form).print(f"written to {json_file}", soft_wrap=True)
+    if stopped:
+        raise typer.Exit(STOPPED)
+
+
+@app.command()
+def score(
+    agents: Annotated[list[str] | None, typer.Argument(help="names, ./FOLDER or MODULE:CLASS")] = None,
+    group: Groups = None,
+    game_name: Annotated[str | None, typer.Option("--game", help="only this game; default: all that they play")] = None,
+    best: Best = False,
+    quick: Annotated[bool, typer.Option("--quick", help="on few deals, for a first look")] = False,
+    processes: Processes = 1,
+    ray: Ray = "",
+    form: Form = "table",
+    json_file: JsonFile = None,
+) -> None:
+    """Measure agents by the standard measure: fixed opponents and deals, on a scale from random to strong.
+
+    A paragraph for a paper says how. Ctrl-C shows the scores that are complete.
+    """
+    from card_envs.compare import _command as command
+    from card_envs.compare import _score
+    from card_envs.compare._groups import parse_groups
+    from card_envs.compare._provenance import circumstances, provenance
+    from card_envs.compare._sheets import FOR_PROGRAMS, for_programs, show_sheets
+    from card_envs.compare.spread import Executor
+
+    groups = [*((agent, (agent,)) for agent in agents or []), *parse_groups(group or [])]
+    known = _score.measures(quick)
+    measures = [measure for game, measure in known.items() if game_name in (None, game)]
+    if not groups or not measures:
+        raise ValueError(f"score: expected agents, and one of {', '.join(known)}; got {len(groups)}, {game_name}")
+    files.check_output(json_file)
+    workers, messages = Executor(processes, ray), command.message_console(form)
+    tell = partial(messages.print, soft_wrap=True)
+    tasks = [task for each in groups for task in _score.tasks_of(each, measures, not best, tell)]
+    scores, records, stopped = list[_score.Score](), list[dict[str, Any]](), False
+    with workers:
+        for name, measure, contest in tasks:
+            job, origin = command.ContestJob(measure.pairs, workers, form=form), provenance(contest)
+            job.check()
+            played = command.play_contest_shown(contest, job, "", console, lambda _: None)
+            if stopped := played is None or played[0].stopped:
+                break
+            scores.append(_score.Score(name, measure, *played))
+            records.append(scores[-1].as_dict() | {"provenance": origin})
+    *others, how = _score.score_notes(scores) if scores else [""]
+    figures = {"how": how, "scores": records, "provenance": circumstances(), "stopped": stopped}
+    write_figures(figures, json_file)
+    if form in FOR_PROGRAMS:
+        console.out(for_programs(form, _rounded(figures), records), end="", highlight=False)
+    elif scores:
+        show_sheets(console, [_score.score_sheet(scores)], form, [*others, how])
+    if json_file is not None:
+        tell(f"written to {json_file}")
     if stopped:
         raise typer.Exit(STOPPED)
 
@@ -234,6 +314,7 @@ def review(
 
     The judge is a search that knows only what the seat knew. Ctrl-C shows the moves judged so far.
     """
+    from card_envs.compare._provenance import circumstances, provenance
     from card_envs.compare.games import Plan
     from card_envs.compare.report import check_picture
     from card_envs.compare.spread import Executor
@@ -244,8 +325,10 @@ def review(
     files.check_output(json_file)
     check_picture(picture)
     workers = Executor(processes, ray)
-    game, decided = record_decisions(GameRecord.load(record), seat)
+    saved = GameRecord.load(record)
+    game, decided = record_decisions(saved, seat)
     work = ReviewTask(Plan(game, seed=seed), by, decided)
+    origin = provenance(Plan(game, [by], seed, tuple(saved.options.items()), False)) | circumstances()
     with workers:
         reviews, stopped = command.judge_all({f"judged by {by}": work}, workers, console)
     (found,) = reviews.values()
@@ -260,7 +343,7 @@ def review(
 
     if picture is not None:
         command.draw_costs(title, found, picture)
-    deliver(found.as_dict(), json_file, show)
+    deliver(found.as_dict() | {"provenance": origin}, json_file, show)
     if stopped:
         raise typer.Exit(STOPPED)
 
@@ -285,6 +368,7 @@ def survey(
     Length, endings, scores, first-move advantage. Ctrl-C shows the figures so far.
     """
     from card_envs.compare._command import survey_all, survey_title
+    from card_envs.compare._provenance import circumstances, provenance
     from card_envs.compare.games import GamePlan
     from card_envs.compare.report import show_figures, survey_sheet
     from card_envs.compare.spread import Executor
@@ -298,10 +382,13 @@ def survey(
     names = players or DEFAULT_PLAYERS
     plans = {name: GamePlan(game, [name], seed, tuple(options.items()), not best) for name in names}
     modes = {name: plan.load()[0].sampled for name, plan in plans.items()}
+    together = GamePlan(game, list(names), seed, tuple(options.items()), not best)
+    origin = provenance(together) | circumstances() if json_file else {}
 
     def figures(surveys: dict[str, Survey]) -> dict[str, Any]:
         stopped = len(surveys) < len(plans) or any(survey.episodes < episodes for survey in surveys.values())
         about = {"game": game.name, "version": game.version, "options": options, "seed": seed, "stopped": stopped}
+        about |= {"provenance": origin}
         chosen = {name: {} if modes[name] is None else {"sampled": modes[name]} for name in surveys}
         return {**about, "players": {name: {**chosen[name], **survey.as_dict()} for name, survey in surveys.items()}}
 
@@ -806,7 +893,7 @@ def build(
         bool, typer.Option("--api", help="a C library, or with wasm32 a module for JavaScript, in build/api")
     ] = False,
     opponent: Annotated[
-        list[str] | None, typer.Option(help="with --api: who is in it; default: the scripted ones, small, presets")
+        list[str] | None, typer.Option(help="with --api: who is in it; default: the scripted ones, small, presets, levels")
     ] = None,
 ) -> None:
     """Compile games ahead of time, so that everything starts at once. Needs a C compiler."""

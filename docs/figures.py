@@ -23,7 +23,7 @@ from card_envs.opponents._levels import levels
 from card_envs.opponents.about import figures_of as measured_strength
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = ("README.md", "strength/README.md", "docs/speed.md", "docs/baselines.md")
+DOCUMENTS = ("README.md", "strength/README.md", "docs/speed.md", "docs/baselines.md", "docs/guides/measure.md")
 MARKED = re.compile(r"(<!-- figures: (\S+) -->\n).*?(<!-- /figures -->\n)", re.S)
 FRONT_PLAYERS = ("champion", "strong", "search:64", "small", "greedy")
 # A stronger player, a weaker one, and the comparisons in which they may have met, the largest first.
@@ -273,11 +273,23 @@ def baselines(name: str, game: Figures) -> str:
     return "\n".join([*parts, costs(game), note + "\n"])
 
 
+def scores() -> str:
+    """Return a table of the standard scores of all players that were measured, the best first in each game."""
+    found = json.loads((ROOT / "strength" / "scores.json").read_text(encoding="utf-8"))["scores"]
+    body = []
+    for score in sorted(found, key=lambda score: (score["game"], -score["score"]["mean"])):
+        over = [spread(score[key], form="+.1f") for key in score if key.startswith("over_")]
+        move = duration(score["results"]["policies"][-1]["microseconds_per_move"])
+        name = f"{GAMES[score['game']].title}: `{score['name']}`"
+        body.append([name, spread(score["score"], form=".1f"), spread(score["margin"], form="+.1f"), *over, move])
+    return rows(["", "score", "margin", "over `greedy`", "over `small`", "a move"], body)
+
+
 def tables() -> dict[str, str]:
     """The tables by their names: as below, `GAME-*.json` of strength/, and `baselines-GAME`."""
     found = {"strength": summary(), "speed": speed(FRONT_PAGE), "speed-all": speed(), "head-to-head": head_to_head()}
     found["levels"] = player_levels()
-    found["speed-gpu"] = gpus()
+    found |= {"speed-gpu": gpus(), "scores": scores()}
     learned = json.loads((ROOT / "strength" / "baselines.json").read_text(encoding="utf-8"))["games"]
     found |= {f"baselines-{name}": baselines(name, game) for name, game in learned.items()}
     for path in (ROOT / "strength").glob("*.json"):

@@ -8,6 +8,7 @@ import os
 import re
 import runpy
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -45,13 +46,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with what the documents' commands leave behind, so that they can run in any order."""
     folder = tmp_path_factory.mktemp("documents")
     (folder / "configs").symlink_to(ROOT / "configs")
-    for config in ("configs/quickstart.toml", "configs/russian_bank.toml"):
+    for config in ("configs/quickstart.toml", "configs/russian_bank.toml", "configs/best_response.toml"):
         run([sys.executable, "-m", "training.train", "--config", config, *SHORT], folder)
     run([sys.executable, "-m", "card_envs", "play", "back_alley", "--record", "game.json"], folder, text="quit\n")
     generate = ["generate", "back_alley", "--players", "greedy", "--games", "4", "--out", "games"]
     run([sys.executable, "-m", "card_envs", *generate, "--option", "deals=single", "--processes", "1"], folder)
     run([sys.executable, "-m", "card_envs", "export", "back_alley/ppo", "model.onnx"], folder)
     run([sys.executable, "-m", "card_envs", "import", "back_alley", "model.onnx", "runs/imported"], folder)
+    for name in ("mine", "mine_1", "mine_2"):
+        shutil.copytree(folder / "runs" / "imported", folder / "runs" / name)
     return folder
 
 

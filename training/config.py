@@ -136,7 +136,7 @@ class Config(BaseModel):
         0.2, "share of tables with a policy of the opponent pool on one side", NETWORKS, ge=0, le=1
     )
     pool_size: int = setting(30, "snapshots that the pool keeps, evenly over the run", NETWORKS, ge=0, le=1000)
-    pool_opponents: list[str] = setting([], "trained opponents in the pool, by name or folder", NETWORKS)
+    pool_opponents: list[str] = setting([], "opponents in the pool: names, folders or module:Class", NETWORKS)
 
     # Gradient steps
 

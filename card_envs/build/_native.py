@@ -105,7 +105,7 @@ class CompiledFunction:
 
 def usual_players(game: Game) -> list[str]:
     """Return the names of the players that are built unless others are named."""
-    return [name for name in opponent_names(game) if name in (*PLAYERS, *game.bot.PRESETS)]
+    return [name for name in opponent_names(game) if name in (*PLAYERS, *game.bot.PRESETS, *game.bot.LEVELS)]
 
 
 def build_api(
@@ -117,7 +117,7 @@ def build_api(
     For the other arguments and the errors see `build_libraries`; there is one more target, `wasm32`.
 
     Args:
-        opponents: names for `load_opponent`; default: the scripted ones, `small` and the game's presets.
+        opponents: names for `load_opponent`; default: the scripted ones, `small`, the game's presets and its levels.
     """
     from card_envs.compiling.targets import target_of
 

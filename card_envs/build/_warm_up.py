@@ -106,19 +106,13 @@ def warm_up_opponent(game: Game, opponent: Opponent) -> None:
     env = BatchEnv(game, SMALLEST, seed=1)
     env.bot_playout("greedy", OPENING)
     decisions, quick = decisions_at(game, env.states), quick_copy(opponent.policy)
+    view = game.view.view(env.states[0], int(env.states[0].seat))
     quick.act(decisions, np.random.default_rng(0))
-    Opponent(opponent.name, game, quick).rank_moves(env_view(game))
+    Opponent(opponent.name, game, quick).rank_moves(view)
     with suppress(ValueError):  # it does not search
-        MoveJudge(Opponent(opponent.name, game, quick)).prepare(env_view(game))
+        MoveJudge(Opponent(opponent.name, game, quick)).prepare(view)
     quick.within(1e-3, SMALLEST).act(decisions.at(np.array([0])), np.random.default_rng(0))
     quick.probabilities(decisions)
-
-
-def env_view(game: Game) -> dict[str, Any]:
-    """Return the view of the first seat to move."""
-    env = CardEnv(game)
-    env.reset(seed=1)
-    return env.view(env.agent_selection)
 
 
 def quick_copy(policy: Policy) -> Policy:

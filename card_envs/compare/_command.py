@@ -15,6 +15,7 @@ import numpy as np
 from rich.console import Console
 
 from card_envs.compare._records import save_records
+from card_envs.compare._sheets import FOR_PEOPLE, FOR_PROGRAMS
 from card_envs.compare._solving import (
     Solved,
     SolveTask,
@@ -30,9 +31,10 @@ from card_envs.compare.spread import THIS_PROCESS, Executor
 from card_envs.compare.standings import Standings, standings
 from card_envs.compare.survey import Survey, play_portions, survey_of
 from card_envs.compare.waiting import ProgressBar
+from card_envs.engine.buffers import check_choice
 from card_envs.engine.table import Table
 from card_envs.play.episode import move_texts
-from card_envs.system.console import say
+from card_envs.system.console import console, error_console
 from card_envs.system.files import check_output_folder
 
 
@@ -46,6 +48,9 @@ class ContestJob:
         solve_seconds: per deal, to solve the deals as well; None: don't.
         picture: file of a picture, or None.
         records: folder of saved games, or None.
+        form: in which the figures are printed, see `_sheets.py`.
+        brief: print the standings alone.
+        details: print the game's rates, too.
     """
 
     pairs: int
@@ -53,9 +58,13 @@ class ContestJob:
     solve_seconds: float | None = None
     picture: Path | None = None
     records: Path | None = None
+    form: str = "table"
+    brief: bool = False
+    details: bool = False
 
     def check(self) -> None:
         """Raise ValueError, before anything is played, if something can't be written."""
+        check_choice(self.form, (*FOR_PEOPLE, *FOR_PROGRAMS), "format")
         check_picture(self.picture)
         check_output_folder(self.records)
 
@@ -86,24 +95,23 @@ def compare_all(
     job: ContestJob,
     console: Console,
     write: Callable[[dict[str, Standings]], object],
-    brief: bool = False,
 ) -> dict[str, Standings]:
     """Play contests one by one; return the standings of those played, the last one perhaps partial.
 
     Args:
         contests: by label.
-        job: how much is played, and what is saved.
+        job: how much is played, and what is saved and printed.
         console: to print to.
         write: called with the results so far, periodically and after each contest.
-        brief: print the standings alone.
     """
+    messages_to = message_console(job.form)
     for line in dict.fromkeys(line for contest in contests.values() for line in contest.warnings()):
-        say(line)
+        messages_to.print(line, soft_wrap=True)
     results: dict[str, Standings] = {}
     for label, contest in contests.items():
         played = play_contest_shown(contest, job, label, console, lambda part: write({**results, label: part}))  # noqa: B023
         if played is None:
-            console.print("stopped before the first pairs were finished")
+            messages_to.print("stopped before the first pairs were finished")
             break
         results[label], part = played
         title, messages = comparison_title(results[label], job.pairs, label), list[str]()
@@ -111,17 +119,23 @@ def compare_all(
             write(results)
             messages += job.save(title, results[label], part, label)
         finally:
-            show_comparison(console, title, results[label], brief)
+            if job.form in FOR_PEOPLE:
+                show_comparison(console, title, results[label], job.brief, job.details, job.form)
         for line in messages:
-            say(line)
+            messages_to.print(line, soft_wrap=True)
         if results[label].stopped:
             break
     return results
 
 
+def message_console(form: str) -> Console:
+    """Return where messages go: not between figures that are made for another program."""
+    return console if form == "table" else error_console()
+
+
 def json_figures(results: dict[str, Standings], apart: str, with_player: str) -> dict[str, Any]:
     """Return the figures of contests for a file: of one, or of one for each phase of the game."""
-    figures: dict[str, Any] = {label: standings.as_dict() for label, standings in results.items()}
+    figures: dict[str, Any] = {label: each.as_dict() | {"intervals": each.intervals} for label, each in results.items()}
     return {"apart": apart, "with": with_player, "contests": figures} if apart else figures[""]
 
 

@@ -123,11 +123,13 @@ class Contest(Plan):
         frame: text before and after each name for `load_opponent`: with `("bidding=", "+greedy")` the policies differ
             only in their bidding.
         recorded: number of deals whose games are kept move for move.
+        groups: methods with several trainings: name and players of each; these are the last of the players.
     """
 
     partner: str | PolicyLike = ""
     frame: tuple[str, str] = ("", "")
     recorded: int = 0
+    groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @property
     def counts_wins(self) -> bool:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, Protocol
 
 from card_envs.compare.contests import MOST_PAIRS
@@ -14,7 +16,10 @@ from card_envs.compare.pairs import PairResult, play_pairs
 from card_envs.engine.buffers import check_int
 from card_envs.game import Game
 from card_envs.opponents.names import load_policy
+from card_envs.opponents.networks.folder import check_place, save_model
+from card_envs.opponents.networks.onnx import check_installed, module_to_onnx
 from card_envs.opponents.networks.torch_policy import TorchPolicy, evaluating
+from card_envs.system.files import short_repr, user_path
 
 if TYPE_CHECKING:
     from stable_baselines3.common.callbacks import BaseCallback
@@ -30,7 +35,7 @@ class Writer(Protocol):
         """Write a figure."""
 
 
-@dataclass
+@dataclass(repr=False)
 class Evaluation:
     """Evaluates a learner at regular intervals. `evaluate_every` makes it and describes the attributes.
 
@@ -38,6 +43,7 @@ class Evaluation:
         plan: the game, its options, the opponents, and the seed of deals and draws.
         say: gets each result as a line: `print`, or None for silence.
         history: (step, results by opponent) of each measurement, in their order. Steps fall where a loop began again.
+        best: folder of the best network so far, or None.
     """
 
     every: int
@@ -47,6 +53,11 @@ class Evaluation:
     writer: Writer | None
     say: Callable[[str], object] | None = print
     history: list[tuple[int, dict[str, PairResult]]] = field(default_factory=list)
+    best: Path | None = None
+
+    def __repr__(self) -> str:
+        last = "".join(f"; last at {step:,}: {results}" for step, results in self.history[-1:])
+        return f"Evaluation(every {self.every:,} steps: {len(self.history)} measurements{last})"
 
     def __call__(self, step: int) -> dict[str, PairResult]:
         """Measure if it is due: the first time, and once `every` steps have passed since the multiple of it before.
@@ -79,6 +90,12 @@ class Evaluation:
                 name: play_pairs(game, policy, name, self.pairs, seed, options=options, sampled=sampled)
                 for name in self.plan.names
             }
+        mean, *earlier = (
+            fmean(result.margin_per_deal.mean for result in each.values())
+            for each in (results, *(measured for _, measured in self.history))
+        )
+        if self.best and mean > max(earlier, default=-math.inf):
+            save_model(self.best, game, module_to_onnx(policy.module, game))  # type: ignore[attr-defined]
         self.history.append((step, results))
         for name, result in results.items():
             if self.say is not None:
@@ -158,6 +175,7 @@ def evaluate_every(
     options: dict[str, Any] | None = None,
     sampled: bool = True,
     writer: Writer | None = None,
+    best: str | Path | None = None,
 ) -> Evaluation:
     """Return an evaluator of a learner, to be called with the number of steps so far.
 
@@ -175,6 +193,9 @@ def evaluate_every(
         options: of the game, such as `{"deals": "single"}`.
         sampled: networks draw their moves; False: they play the likeliest. See `play_pairs`.
         writer: gets each figure; None: nobody.
+        best: gets the learner's network whenever its mean margin per deal is the highest so far: a folder that is a
+            name in all commands. Needs the extra `onnx`; the learner is a torch module or a model. Its best figure was
+            lucky, too: report others.
 
     Raises:
         ValueError: an argument is invalid, or there is no such opponent.
@@ -185,4 +206,10 @@ def evaluate_every(
     plan.check()
     plan.load()
     every, pairs = check_int(steps, 1, MOST_STEPS, "steps"), check_int(pairs, 1, MOST_PAIRS, "pairs")
-    return Evaluation(every, learner, plan, pairs, writer)
+    folder = None if best is None else user_path(best)
+    if folder is not None:
+        check_installed()
+        check_place(folder)
+        if not isinstance(load_policy(learner, "learner", game, sampled), TorchPolicy):
+            raise ValueError(f"best: expected a learner that is a torch module or a model, got {short_repr(learner)}")
+    return Evaluation(every, learner, plan, pairs, writer, best=folder)

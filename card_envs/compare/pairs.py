@@ -22,7 +22,7 @@ from card_envs.opponents.about import warn_if_unlike_training
 from card_envs.opponents.names import load_policy
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PairResult:
     """Results of the first policy against the second.
 
@@ -67,6 +67,9 @@ class PairResult:
         unit = "wins more" if self.counts_wins else "points"
         figures = f"{won.mean:.3f} ({span(won, '.3f')}) of the wins, {more.mean:+z.3g} ({span(more, '+z.3g')}) {unit}"
         return figures if self.sampled[0] is None else f"{figures}, {MODES[self.sampled[0]]}"
+
+    def __repr__(self) -> str:
+        return f"PairResult({len(self.margins):,} pairs: {self.in_words()})"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the figures for JSON; infinite bounds become None."""

@@ -14,6 +14,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table as Sheet
 
+from card_envs.compare._sheets import show_sheets
 from card_envs.compare._solving import SolvingFigures
 from card_envs.compare._tallies import Tallied
 from card_envs.compare.estimates import Estimate, few_warning, span
@@ -62,11 +63,6 @@ def survey_sheet(title: str, surveys: dict[str, Survey]) -> Sheet:
     return sheet
 
 
-def comparison_sheets(title: str, results: Standings) -> list[Sheet]:
-    """Return the tables of the standings, best first, and of all pairings."""
-    return [standings_sheet(title, results), pairings_sheet(results)]
-
-
 def standings_sheet(title: str, results: Standings) -> Sheet:
     """Return a table with a row for each policy."""
     columns: dict[str, Show] = {"rating": whole, "win_share": percent, "margin_per_episode": interval}
@@ -113,6 +109,24 @@ def pairings_sheet(results: Standings) -> Sheet:
         f"* to show a difference with 80 % power (score or margin / wins);\n"
         f"the nearest two are {results.nearest.first} and {results.nearest.second}"
     )
+    return sheet
+
+
+def groups_sheet(results: Standings) -> Sheet:
+    """Return a table with a row for each two methods, or a method and a player."""
+    alone = results.contest.game.is_solitaire
+    sheet = Sheet(title="several trainings, one method: means over trainings and deals", show_lines=True)
+    sheet.add_column("", overflow="fold")
+    unit = "score more" if alone else "margin"
+    for column in ("wins more" if alone else "won", unit, f"{unit} of\ntrainings", "improvement*"):
+        sheet.add_column(column, justify="right", no_wrap=True)
+    for group in results.groups:
+        sizes = " and ".join(str(number) for number in group["trainings"] if number > 1)
+        name = f"{group['first']}\n{'more than' if alone else 'against'} {group['second']}"
+        spread = f"{group['lowest']:z.4g} to {group['highest']:z.4g}\n{sizes} trainings"
+        margin, won, better = interval(group["margin"]), percent(group["win_share"]), percent(group["improvement"])
+        sheet.add_row(name, won, margin, spread, better)
+    sheet.caption = "* probability that a training of the first is better than one of the second"
     return sheet
 
 
@@ -179,14 +193,16 @@ def duration(microseconds: float) -> str:
     return f"{microseconds / factor:.1f} {unit}"
 
 
-def show_comparison(console: Console, title: str, results: Standings, brief: bool) -> None:
-    """Print the tables of a contest: all, or the first alone."""
-    for sheet in comparison_sheets(title, results)[: 1 if brief else None]:
-        console.print(sheet)
-    if results.warning is not None:
-        console.print(results.warning)
-    if not brief:
-        show_figures(console, results.contest.game, {policy.name: policy.figures for policy in results.policies})
+def show_comparison(
+    console: Console, title: str, results: Standings, brief: bool, details: bool = False, form: str = "table"
+) -> None:
+    """Print the tables of a contest in a format for people: without those of pairings, or with rates."""
+    game = results.contest.game
+    sheets = [standings_sheet(title, results)] + [pairings_sheet(results)] * (not brief)
+    sheets += [groups_sheet(results)] * bool(results.groups)
+    if details and game.view.RATES:
+        sheets.append(figures_sheet(game, {policy.name: policy.figures for policy in results.policies}))
+    show_sheets(console, sheets, form, results.notes())
 
 
 def show_figures(console: Console, game: Game, by_policy: Mapping[str, Tallied]) -> None:

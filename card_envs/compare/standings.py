@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from card_envs.compare._groups import group_figures
 from card_envs.compare._ratings import ratings
 from card_envs.compare._solving import Solved, count_verdicts, won_of_winnable
 from card_envs.compare._tallies import Tallied, tallied
@@ -19,6 +20,7 @@ from card_envs.opponents.names import split_game
 from card_envs.options import to_python
 
 ANCHOR = "greedy"  # has rating 1000 if it takes part
+LEVEL = 0.95  # of every interval
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +99,7 @@ class Standings:
         nearest: the pairing of the two closest policies.
         solved: number of deals that a solver won, lost and left open, if one was asked.
         stopped: whether the contest was stopped early.
+        groups: of methods with several trainings.
     """
 
     contest: Contest
@@ -107,6 +110,7 @@ class Standings:
     nearest: PairingFigures
     solved: Mapping[str, int] | None = None
     stopped: bool = False
+    groups: Sequence[dict[str, Any]] = ()
 
     @property
     def best_first(self) -> list[int]:
@@ -123,6 +127,24 @@ class Standings:
     def warning(self) -> str | None:
         """A warning if there are few pairs, else None."""
         return few_warning(self.pairs, "deals" if self.contest.game.is_solitaire else "pairs")
+
+    @property
+    def intervals(self) -> dict[str, Any]:
+        """How many intervals there are, and how likely all of them hold at the least (Bonferroni)."""
+        of_policies = sum(isinstance(each, Estimate) for policy in self.policies for each in vars(policy).values())
+        number = of_policies - (self.anchor in self.contest.names) + 2 * len(self.pairings) + 3 * len(self.groups)
+        return {"each": LEVEL, "number": number, "all_at_least": max(0.0, round(1 - number * (1 - LEVEL), 4))}
+
+    def notes(self) -> list[str]:
+        """Return what a reader of the tables must know."""
+        number, least = self.intervals["number"], 100 * self.intervals["all_at_least"]
+        together = f"all {number} in at least {least:.0f} %" if least else f"about {number / 20:.0f} of {number} miss"
+        notes = [f"Each interval holds in 95 % of such comparisons, {together}."]
+        if self.contest.partner:
+            notes.append(f"{self.contest.partner} plays beside each player, who has the first seat of its side.")
+        elif self.contest.game.num_sides < self.contest.game.rules.NUM_SEATS:
+            notes.append("A player has all seats of its side; with --partner NAME it has one, and NAME the others.")
+        return notes + [self.warning] * (self.warning is not None)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the figures for JSON; an `Estimate` is {"mean", "low", "high"}, with None for an infinite bound.
@@ -146,12 +168,15 @@ class Standings:
             "pairings": [_present(pairing) for pairing in self.pairings],
             "nearest": {key: _present(self.nearest)[key] for key in ("first", "second", "pairs_needed")},
             "stopped": self.stopped,
+            **({"groups": [_present(group) for group in self.groups]} if self.groups else {}),
             **({} if self.warning is None else {"warning": self.warning}),
             **({} if self.solved is None else {"solved": dict(self.solved)}),
         }
 
 
-def _present(figures: PolicyFigures | PairingFigures) -> dict[str, Any]:
+def _present(figures: PolicyFigures | PairingFigures | dict[str, Any]) -> dict[str, Any]:
+    if isinstance(figures, dict):
+        return {key: as_json(each) if isinstance(each, Estimate) else each for key, each in figures.items()}
     return {key: figure for key, figure in as_json(figures).items() if figure is not None}
 
 
@@ -171,8 +196,9 @@ def standings(
     nearest = list(combinations(range(len(names)), 2)).index((min(two), max(two)))
     verdicts = count_verdicts(solved) if solved else None
     return Standings(
-        contest, part.num_deals, deals_per_episode, policies, pairings, pairings[nearest], verdicts, stopped
-    )
+        contest, part.num_deals, deals_per_episode, policies, pairings, pairings[nearest], verdicts, stopped,
+        group_figures(contest, part),
+    )  # fmt: skip
 
 
 def _best_first(policies: Sequence[PolicyFigures]) -> list[int]:

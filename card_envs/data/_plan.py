@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
+from card_envs.compare._provenance import digest_of, provenance
 from card_envs.compare._solving import SolveTask, solver_of
 from card_envs.compare.games import GamePlan, play_games, portions
 from card_envs.compare.games import Plan as GeneralPlan
 from card_envs.compare.rows import Rows, read_rows, replay_rows
-from card_envs.data._digest import digest_of
 from card_envs.engine.buffers import check_bool, check_game, check_int
-from card_envs.game import Game, Int64s, layout_digest
+from card_envs.game import Game, Int64s
 from card_envs.games import get_game
 from card_envs.opponents.policy import Policy
-from card_envs.options import to_python
 from card_envs.system.files import printable
 
 MOST_GAMES = 1 << 32
@@ -74,7 +72,8 @@ class Plan(GeneralPlan):
 
     def digests(self) -> dict[str, str]:
         """Return a digest of each player by name; it changes with the player's weights and code."""
-        return {name: digest_of(player, self.game) for name, player in self._load_by_name().items()}
+        digests: dict[str, str] = provenance(self)["digests"]
+        return digests
 
     def _load_by_name(self) -> dict[str, Policy]:
         return dict(zip(self.names, self.load()))
@@ -82,19 +81,12 @@ class Plan(GeneralPlan):
     def as_dict(self) -> dict[str, Any]:
         """Return all that decides which rows come about, for JSON."""
         return {
-            "game": self.game.name,
+            **provenance(self),
             "players": list(self.players),
             "games": self.games,
-            "seed": self.seed,
-            "options": to_python(dict(self.options)),
-            "sampled": self.sampled,
             "values": self.values,
             "solve_seconds": self.solve_seconds,
-            "version": self.game.version,
             "games_at_once": self.games_at_once,
-            "digests": self.digests(),
-            "layout": layout_digest(self.game.rules),
-            "card_envs": version("card_envs"),
         }
 
     def parts(self) -> list[range]:

@@ -102,15 +102,19 @@ def warn_if_unlike_training(policy: Policy, game: Game, options: Mapping[str, An
         warnings.warn("".join(readable), UserWarning, stacklevel=3)
 
 
+def strength_folder() -> Path:
+    """Return the folder of what was measured: within the package where it is installed, beside it in a checkout."""
+    package = Path(__file__).parents[1]
+    return next((place for place in (package / "strength", package.parent / "strength") if place.is_dir()), package)
+
+
 @cache
 def comparisons(game: Game) -> list[dict[str, Any]]:
     """Return the stored results of `compare` for a game, those that count most last.
 
     That is the one that the README shows, then the largest of those with `greedy`.
     """
-    package = Path(__file__).parents[1]
-    folder = next((place for place in (package / "strength", package.parent / "strength") if place.is_dir()), None)
-    files = sorted(folder.glob(f"{game.name}-*.json")) if folder else []
+    files = sorted(strength_folder().glob(f"{game.name}-*.json"))
     read = [(file.stem.removeprefix(f"{game.name}-"), read_json(file)) for file in files]
     fitting = [entry for entry in read if (entry[1].get("game"), entry[1].get("version")) == (game.name, game.version)]
     return [figures for _, figures in sorted(fitting, key=_weight) if figures.get("policies")]

@@ -203,7 +203,8 @@ def phase_templates(phase: str, other: str, names: Sequence[str]) -> tuple[tuple
 def opponent_names(game: Game) -> list[str]:
     """Return the names of the opponents of a game that ship with the package."""
     shipped = sorted(path.name for path in (MODELS / game.name).glob("*") if path.is_dir())
-    return ["random", "trivial", "greedy", *SEARCHES, *shipped, *game.presets]
+    names = ["random", "trivial", "greedy", *SEARCHES, *shipped, *game.presets, *game.bot.LEVELS]
+    return list(dict.fromkeys(names))
 
 
 def load_opponent(name: str | Path, game: str | Game | None = None, sampled: bool = True) -> Opponent:

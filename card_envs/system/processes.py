@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import math
 import os
+import platform
+import re
 import signal
 import sys
 import threading
@@ -129,6 +131,13 @@ def cores() -> int:
     """Return the number of cores that this process may use: as its affinity and its control group allow."""
     allotted = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, math.ceil(min(allotted, _quota())))
+
+
+def processor() -> str:
+    """Return the name of this machine's processor, and whether it has the vectors that ratios depend on."""
+    facts = dict(re.split(r"\s*:\s*", line, maxsplit=1) for line in _read_lines(Path("/proc/cpuinfo")) if ":" in line)
+    name = facts.get("model name") or platform.processor() or platform.machine()
+    return f"{name} {'with' if 'avx512f' in facts.get('flags', '').split() else 'without'} AVX-512"
 
 
 def _quota() -> float:

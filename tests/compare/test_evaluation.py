@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -224,6 +225,28 @@ def test_each_measurement_is_of_its_time_and_step() -> None:
     assert all(type(step) is int for step, _ in evaluation.history)
     logged = [(figure, step) for tag, figure, step in writer.rows if tag == "strength/margin_greedy"]
     assert logged == [(result["greedy"].margin_per_deal.mean, step) for step, result in evaluation.history]
+
+
+def test_the_best_network_is_kept(tmp_path: Path) -> None:
+    """Where a mean margin is the highest so far, and as it was then; it is an opponent like others."""
+    pytest.importorskip("onnxscript")
+    learner, folder = module(), tmp_path / "best"
+    evaluation = quiet(learner, against=["greedy", "random"], best=folder)
+    margins, kept = [], []
+    for step in range(6):
+        with torch.no_grad():
+            learner[0].weight.copy_(torch.randn(learner[0].weight.shape))
+        results = evaluation.measure(step)
+        margins.append(np.mean([result.margin_per_deal.mean for result in results.values()]))
+        kept.append((play_pairs(GAME, str(folder), "greedy", PAIRS, 1).margins, results["greedy"].margins))
+    assert len(set(margins)) > 2
+    for step, (saved, _) in enumerate(kept):
+        assert (saved == kept[int(np.argmax(margins[: step + 1]))][1]).all()
+    with pytest.raises(ValueError, match="contains other files"):
+        quiet(learner, best=tmp_path)
+    with pytest.raises(ValueError, match="best: expected a learner that is a torch module"):
+        quiet("greedy", best=tmp_path / "other")
+    assert "6 measurements; last at 5: {'greedy': PairResult(8 pairs: " in repr(evaluation)
 
 
 class Learning:

@@ -19,10 +19,10 @@ from typer.testing import CliRunner
 
 from card_envs import BatchEnv
 from card_envs.__main__ import app
+from card_envs.compare._provenance import digest_of
 from card_envs.compiling._specialize import game_sources
 from card_envs.data import FORMATS, Plan, Rows, as_int8, generate
 from card_envs.data._card import COLUMNS
-from card_envs.data._digest import digest_of
 from card_envs.data._minari import to_minari
 from card_envs.game import Game, layout_digest, offsets
 from card_envs.games import GAMES
@@ -263,7 +263,7 @@ import sys
 from pathlib import Path
 
 from card_envs import load_opponent
-from card_envs.data._digest import digest_of
+from card_envs.compare._provenance import digest_of
 from card_envs.scaffold.high_card import GAME
 
 player = load_opponent("my_agent:Agent", GAME)

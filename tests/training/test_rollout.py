@@ -8,12 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from card_envs import BatchEnv, get_game
+from card_envs.game import Game
+from card_envs.opponents import load_opponent
 from card_envs.opponents.networks.policies import LookaheadPolicy
+from card_envs.opponents.policy import Decisions, decisions_at
 from tests.opponents.networks.test_folder import saved
 from tests.training.conftest import TENSORS
-from training.algorithms.self_play import PolicyPool, pool_opponents
+from training.algorithms.self_play import AskedPlayer, PolicyPool, pool_opponents
 from training.config import Config
 from training.moves import HostMoves
 from training.networks import ActorNetwork, AfterstateActor, Inputs, Network, Observations
@@ -279,7 +283,6 @@ def test_the_pool_draws_opponents_alone_at_first_then_half_the_time() -> None:
     ("name", "said"),
     [
         ("ppos", "pool_opponents: 'ppos': unknown opponent"),
-        ("greedy", "pool_opponents: 'greedy': expected a trained opponent"),
         ("./lookahead", "pool_opponents: './lookahead': it and the learner are networks of the kinds"),
     ],
 )
@@ -294,3 +297,34 @@ def test_opponents_of_the_pool_must_be_able_to_play_at_its_tables(
     with pytest.raises(ValueError, match=said):
         pool_opponents(game, config, network)
     assert len(pool_opponents(game, config.changed(pool_opponents=["ppo", "ppo"]), network)) == 2
+
+
+class Lowest:
+    """Plays the lowest number: a class of the user's."""
+
+    def __init__(self, game: Game) -> None:
+        pass
+
+    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
+        return decisions.mask.argmax(axis=1)
+
+
+@pytest.mark.parametrize("name", ["greedy", "random", f"{__name__}:Lowest", "search:2"])
+def test_any_player_plays_in_the_pool(name: str) -> None:
+    """What it chooses itself, at its seats and nowhere else, and the same again from the same positions."""
+    rollouts, expected = [], load_opponent(name, GAME).policy
+    for _ in range(2):
+        shares = {"pool_share": 1, "greedy_share": 0}
+        config = Config(game=GAME.name, minutes=1, pool_opponents=[name], num_envs=8, num_steps=8, **shares)
+        rollout = Rollout(GAME, config, {}, [1])
+        (opponent,) = pool_opponents(GAME, config, network := actor(1))
+        assert isinstance(opponent, AskedPlayer)
+        opponent.tables = rollout.tables
+        states = rollout.tables.read_states()
+        rollout.collect(network, opponent)
+        rollouts.append(rollout)
+    theirs = rollout.players.gather(1, rollout.seat[0].long()[:, None])[:, 0] == POOL
+    assert theirs.any() and not theirs.all() and torch.equal(rollouts[0].actions, rollouts[1].actions)
+    if name in ("greedy", f"{__name__}:Lowest"):
+        chosen = expected.act(decisions_at(GAME, states), np.random.default_rng(0))
+        assert (rollout.actions[0].numpy() == chosen)[theirs.numpy()].all()

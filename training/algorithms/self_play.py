@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
+import zlib
 from collections.abc import Callable, Hashable, Mapping
 from functools import cached_property
 from math import fsum
@@ -17,20 +18,23 @@ from card_envs.game import Field, Game
 from card_envs.games import get_game
 from card_envs.opponents import load_opponent
 from card_envs.opponents.names import folder_of
-from card_envs.opponents.networks.policies import TrainedPolicy
-from card_envs.opponents.policy import Policy
+from card_envs.opponents.networks.policies import ILLEGAL, TrainedPolicy
+from card_envs.opponents.policy import Policy, decisions_at
 
 from .. import checkpoint
 from ..checkpoint import Memory
 from ..config import Config
-from ..networks import ActorNetwork, AfterstateActor, has_bf16, stored_actor
+from ..moves import Selection
+from ..networks import ActorNetwork, AfterstateActor, Inputs, has_bf16, stored_actor
 from ..ranks import Ranks
 from ..rollout import GREEDY, HOST, POOL, Backend, Labels, Rollout
 from ..run_folder import RunFolder
+from ..tables import TensorTables
 from . import Algorithm, Diverged
 
 LAST_LEARNING_RATE = 0.1  # share that is left at the end
 OPPONENTS_SHARE = 0.5  # how often one of the pool's opponents is drawn where there are snapshots as well
+OURS = ("mlp-relu", "afterstates", "lookahead")  # networks that play at the tables
 Minibatches: TypeAlias = torch.Tensor | list[torch.Tensor]  # K of them: numbers of M decisions each, or about M
 
 
@@ -95,6 +99,9 @@ class SelfPlay(Algorithm):
         """Deal the tables of a stage; numbers in `more` give other deals than those that it began with."""
         seed, options = [self.config.seed, 1, self.ranks.rank, number, *more], self.config.options_of_stage(number)
         self.rollout = Rollout(self.game, self.config, options, seed, self.backend, self.label)
+        for opponent in self.pool.opponents:
+            if isinstance(opponent, AskedPlayer):
+                opponent.tables = self.rollout.tables
         self.stage = number
 
     # An iteration
@@ -359,15 +366,36 @@ def pool_opponents(game: Game, config: Config, actor: ActorNetwork) -> list[Acto
     for name in config.pool_opponents:
         try:
             policy = load_opponent(name, game).policy
-            if not isinstance(policy, TrainedPolicy):
-                raise ValueError("expected a trained opponent")
-            opponent = stored_actor(policy)
+            is_ours = isinstance(policy, TrainedPolicy) and policy.architecture in OURS
+            opponent = stored_actor(policy) if is_ours else AskedPlayer(policy)
             if opponent.reads_moves and actor.reads_moves and opponent.lookahead != actor.lookahead:
                 raise ValueError("it and the learner are networks of the kinds afterstates and lookahead")
         except ValueError as error:
             raise ValueError(f"pool_opponents: {name!r}: {error}") from None
         opponents.append(opponent)
     return opponents
+
+
+class AskedPlayer(ActorNetwork):
+    """A player that is no network of ours; it is asked at the tables, and its draws follow from their states."""
+
+    replayable = False
+    tables: TensorTables
+
+    def __init__(self, policy: Policy) -> None:
+        """Take any policy."""
+        super().__init__()
+        self.policy = policy
+
+    def logits(self, inputs: Inputs, rows: Selection) -> torch.Tensor:
+        """Return [n, A] 0 for the action that it chooses, -1e9 for all others."""
+        numbers = np.arange(len(inputs.seen.obs))[rows if isinstance(rows, slice) else rows.cpu().numpy()]
+        states = self.tables.read_states().take(numbers)
+        rng = np.random.default_rng(zlib.crc32(states.tobytes()))
+        actions = self.policy.act(decisions_at(self.tables.game, states), rng)
+        logits = np.full((len(numbers), self.tables.game.rules.NUM_ACTIONS), ILLEGAL, np.float32)
+        logits[np.arange(len(numbers)), actions] = 0
+        return torch.from_numpy(logits).to(inputs.seen.obs.device)
 
 
 class Stopwatch:

@@ -26,6 +26,8 @@ from card_envs.games.back_alley.rules import (
 
 # The strongest at about 1 ms per move: see strength/README.md. No search of 100 ms is measurably better.
 PRESETS = {"strong": "bidding=small+search:64", "champion": "bidding=small+search:64"}
+# For people, the easiest first: each beats the one before in at least two games of three.
+LEVELS = ("trivial", "bidding=trivial+greedy", "greedy", "strong")
 
 
 @rule

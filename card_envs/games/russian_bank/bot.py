@@ -29,6 +29,8 @@ PRESETS = {
     "strong": "search:256,moves=turn,prior=ntuple,leaf=ntuple,leaf_after=8,arms=16",
     "champion": "search:128,moves=turn,prior=ntuple,rollout=ntuple,leaf=ntuple,leaf_after=8,arms=16",
 }
+# For people, the easiest first: `small` and `champion` are too close to `strong` to be levels.
+LEVELS = ("trivial", "greedy", "search:64", "strong")
 
 
 @rule

@@ -1,27 +1,76 @@
-"""Digests of players: whether a player is still the one that began a set of games."""
+"""Where figures and data sets come from: what decides their games, digests of players included, and the machine.
+
+A digest tells whether a player is still the one that began a set of games.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import inspect
+import platform
+import shlex
+import subprocess
+import sys
 import sysconfig
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
+from card_envs.compare.games import Plan
 from card_envs.compiling._digest import digest_sources, file_digests, first_used, function_digest, functions_in
 from card_envs.compiling._specialize import game_sources
-from card_envs.game import Game
+from card_envs.game import Game, layout_digest
 from card_envs.opponents.policy import UNCHECKED, AdaptedPolicy, Opponent, Policy, PolicyLike, as_policy
+from card_envs.options import to_python
+from card_envs.system.processes import processor
 
 HEX_DIGITS = 16
 OWN = Path(__file__).parents[1]
 INSTALLED = tuple({Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+
+
+def provenance(plan: Plan) -> dict[str, Any]:
+    """Return what decides the games of a plan, for JSON; the digest of a player changes with its weights and code."""
+    game, players = plan.game, zip((*plan.names, "partner"), plan.load())
+    return {
+        "card_envs": version("card_envs"),
+        "game": game.name,
+        "version": game.version,
+        "layout": layout_digest(game.rules),
+        "options": to_python(dict(plan.options)),
+        "seed": plan.seed,
+        "sampled": plan.sampled,
+        "digests": {name: digest_of(player, game) for name, player in players},
+    }
+
+
+def circumstances() -> dict[str, Any]:
+    """Return what else a command's figures depend on, for JSON: the command, the code's commit, and the machine."""
+    return {
+        "command": shlex.join(["python", "-m", "card_envs", *sys.argv[1:]]),
+        "commit": _commit(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        **{name: version(name) for name in ("numpy", "numba")},
+        "system": platform.platform(terse=True),
+        "processor": processor(),
+    }
+
+
+def _commit() -> str | None:
+    """Return the commit of a checkout, with "-dirty" if files differ from it; None elsewhere."""
+    describe = ["git", "-C", str(OWN.parent), "describe", "--always", "--dirty", "--exclude=*", "--abbrev=40"]
+    with suppress(OSError):  # there is no git
+        done = subprocess.run(describe, text=True, capture_output=True, check=False)
+        return done.stdout.strip() if (OWN.parent / ".git").exists() and not done.returncode else None
+    return None
 
 
 def digest_of(policy: PolicyLike, game: Game) -> str:
@@ -53,7 +102,7 @@ def _parts(value: Any, seen: dict[int, Any]) -> Iterator[bytes]:
         yield bytes(value)
     elif hasattr(value, "detach") and hasattr(value, "cpu"):  # a tensor
         yield from _parts(value.detach().cpu().numpy(), seen)
-    elif id(value) in seen or isinstance(value, (Game, type)):
+    elif id(value) in seen or isinstance(value, (Game, type, ModuleType)):
         return
     else:
         seen[id(value)] = value  # kept, so that no other object gets its id
