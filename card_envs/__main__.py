@@ -149,7 +149,9 @@ def games(name: Annotated[str | None, typer.Argument(help="show this game's opti
         for short, meant in game.presets.items():
             say(f"  {short} stands for {meant}")  # not wrapped, so that it can be copied
         for level in levels(game, opponent_names(game)):
-            say(f"  level {level.name} for people is {level.player}" + (f", {level.strength}" if level.strength else ""))
+            say(
+                f"  level {level.name} for people is {level.player}" + (f", {level.strength}" if level.strength else "")
+            )
         for option, field in describe_options(game.options).items():
             console.print(f"  option {option} (default {field.default!r}): {field.description}")
 
@@ -201,8 +203,8 @@ def compare(
     from card_envs.compare import _command as command
     from card_envs.compare._groups import parse_groups
     from card_envs.compare._provenance import circumstances, provenance
-    from card_envs.compare._sheets import FOR_PROGRAMS, for_programs
     from card_envs.compare.contests import Contest, taken_apart
+    from card_envs.compare.report import FOR_PROGRAMS, for_programs
     from card_envs.compare.spread import Executor
     from card_envs.compare.standings import Standings
     from card_envs.reviews._command import check_review, review_policies
@@ -264,7 +266,7 @@ def score(
     from card_envs.compare import _score
     from card_envs.compare._groups import parse_groups
     from card_envs.compare._provenance import circumstances, provenance
-    from card_envs.compare._sheets import FOR_PROGRAMS, for_programs, show_sheets
+    from card_envs.compare.report import FOR_PROGRAMS, for_programs, sheet_of, show_sheets
     from card_envs.compare.spread import Executor
 
     groups = [*((agent, (agent,)) for agent in agents or []), *parse_groups(group or [])]
@@ -292,7 +294,8 @@ def score(
     if form in FOR_PROGRAMS:
         console.out(for_programs(form, _rounded(figures), records), end="", highlight=False)
     elif scores:
-        show_sheets(console, [_score.score_sheet(scores)], form, [*others, how])
+        sheet = sheet_of(scores[0].measure.name, [*scores[0].figures, "a move"], _score.rows_of(scores))
+        show_sheets(console, [sheet], form, [*others, how])
     if json_file is not None:
         tell(f"written to {json_file}")
     if stopped:
@@ -893,7 +896,8 @@ def build(
         bool, typer.Option("--api", help="a C library, or with wasm32 a module for JavaScript, in build/api")
     ] = False,
     opponent: Annotated[
-        list[str] | None, typer.Option(help="with --api: who is in it; default: the scripted ones, small, presets, levels")
+        list[str] | None,
+        typer.Option(help="with --api: who is in it; default: the scripted ones, small, presets, levels"),
     ] = None,
 ) -> None:
     """Compile games ahead of time, so that everything starts at once. Needs a C compiler."""

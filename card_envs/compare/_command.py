@@ -15,7 +15,6 @@ import numpy as np
 from rich.console import Console
 
 from card_envs.compare._records import save_records
-from card_envs.compare._sheets import FOR_PEOPLE, FOR_PROGRAMS
 from card_envs.compare._solving import (
     Solved,
     SolveTask,
@@ -26,7 +25,7 @@ from card_envs.compare._solving import (
 )
 from card_envs.compare.contests import Contest, Part, chunks, join, modes_in_words, play_contest
 from card_envs.compare.games import GamePlan
-from card_envs.compare.report import check_picture, draw, show_comparison
+from card_envs.compare.report import FOR_PEOPLE, FOR_PROGRAMS, check_picture, draw, show_comparison
 from card_envs.compare.spread import THIS_PROCESS, Executor
 from card_envs.compare.standings import Standings, standings
 from card_envs.compare.survey import Survey, play_portions, survey_of
@@ -48,7 +47,7 @@ class ContestJob:
         solve_seconds: per deal, to solve the deals as well; None: don't.
         picture: file of a picture, or None.
         records: folder of saved games, or None.
-        form: in which the figures are printed, see `_sheets.py`.
+        form: in which the figures are printed, see `report.py`.
         brief: print the standings alone.
         details: print the game's rates, too.
     """

@@ -11,7 +11,6 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-from rich.table import Table as Sheet
 
 from card_envs.compare._groups import Group, improvement, leads, over_trainings
 from card_envs.compare.contests import Contest, Part, modes_in_words
@@ -124,18 +123,13 @@ class Score:
         }  # fmt: skip
 
 
-def score_sheet(scores: Sequence[Score]) -> Sheet:
-    """Return a table of scores, by game and best first."""
-    sheet = Sheet(title=scores[0].measure.name, show_lines=True)
-    sheet.add_column("", overflow="fold")
-    for column in (*scores[0].figures, "a move"):
-        sheet.add_column(column.replace("_", " "), justify="right", no_wrap=True)
+def rows_of(scores: Sequence[Score]) -> Iterator[list[str]]:
+    """Yield the rows of a table of scores, by game and best first."""
     for score in sorted(scores, key=lambda score: (score.measure.contest.game.title, -score.by_training.mean())):
         scaled, *margins = score.figures.values()
         name, time = f"{score.measure.contest.game.title}:\n{score.name}", score.trainings[0].microseconds_per_move
         shown = f"{scaled.mean:z.1f}\n{span(scaled, 'z.1f')}", *(on_one_line(margin, False) for margin in margins)
-        sheet.add_row(name, *shown, duration(time))
-    return sheet
+        yield [name, *shown, duration(time)]
 
 
 def score_notes(scores: Sequence[Score]) -> Iterator[str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import warnings
-from collections.abc import Callable, Mapping
-from io import BytesIO
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from io import BytesIO, StringIO
 from itertools import combinations
 from math import floor, inf, isfinite, log10
 from pathlib import Path
@@ -14,7 +16,6 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table as Sheet
 
-from card_envs.compare._sheets import show_sheets
 from card_envs.compare._solving import SolvingFigures
 from card_envs.compare._tallies import Tallied
 from card_envs.compare.estimates import Estimate, few_warning, span
@@ -26,6 +27,9 @@ from card_envs.system.files import check_output, printable, replace_file
 
 Show = Callable[[Estimate], str]
 ENDLESS = 400.0  # length in points of an infinite error bar in a picture
+FOR_PEOPLE, FOR_PROGRAMS = ("table", "markdown", "latex"), ("csv", "json")  # formats
+MARKDOWN = str.maketrans({"\n": " ", "|": r"\|"})
+LATEX = str.maketrans({letter: f"\\{letter}" for letter in "&%$#_{}"} | {"µ": r"\textmu{}", "±": r"$\pm$", "\n": " "})
 
 
 def interval(figure: Estimate) -> str:
@@ -70,13 +74,11 @@ def standings_sheet(title: str, results: Standings) -> Sheet:
         columns = {"win_share": percent, "score": interval}
     if results.policies[0].won_of_winnable:
         columns["won_of_winnable"] = percent
-    sheet = Sheet(title=title, show_lines=True)
-    sheet.add_column("", overflow="fold")
-    for column in (*map(worded, columns), "a move"):
-        sheet.add_column(column, justify="right", no_wrap=True)
+    rows = []
     for policy in (results.policies[i] for i in results.best_first):
         cells = [show(getattr(policy, name)) for name, show in columns.items()]
-        sheet.add_row(policy.name, *cells, duration(policy.microseconds_per_move))
+        rows.append([policy.name, *cells, duration(policy.microseconds_per_move)])
+    sheet = sheet_of(title, [*columns, "a move"], rows)
     if not results.contest.game.is_solitaire:
         sheet.caption = anchor_in_words(results)
     if results.solved is not None:
@@ -97,14 +99,11 @@ def pairings_sheet(results: Standings) -> Sheet:
         columns = {"wins_more": percent, "score_more": interval}
     elif results.deals_per_episode == 1:
         columns = {"win_share": percent, "margin_per_episode": interval}
-    sheet = Sheet(title="on the same deals" if alone else "against each other", show_lines=True)
-    sheet.add_column("", overflow="fold")
-    for column in (*map(worded, columns), "pairs needed*"):
-        sheet.add_column(column, justify="right", no_wrap=True)
+    rows, between = [], "more than" if alone else "against"
     for pairing in results.pairings:
         cells = [show(getattr(pairing, name)) for name, show in columns.items()]
-        between = "more than" if alone else "against"
-        sheet.add_row(f"{pairing.first}\n{between} {pairing.second}", *cells, needed(pairing.pairs_needed))
+        rows.append([f"{pairing.first}\n{between} {pairing.second}", *cells, needed(pairing.pairs_needed)])
+    sheet = sheet_of("on the same deals" if alone else "against each other", [*columns, "pairs needed*"], rows)
     sheet.caption = (
         f"* to show a difference with 80 % power (score or margin / wins);\n"
         f"the nearest two are {results.nearest.first} and {results.nearest.second}"
@@ -115,17 +114,15 @@ def pairings_sheet(results: Standings) -> Sheet:
 def groups_sheet(results: Standings) -> Sheet:
     """Return a table with a row for each two methods, or a method and a player."""
     alone = results.contest.game.is_solitaire
-    sheet = Sheet(title="several trainings, one method: means over trainings and deals", show_lines=True)
-    sheet.add_column("", overflow="fold")
-    unit = "score more" if alone else "margin"
-    for column in ("wins more" if alone else "won", unit, f"{unit} of\ntrainings", "improvement*"):
-        sheet.add_column(column, justify="right", no_wrap=True)
+    rows, unit = [], "score more" if alone else "margin"
     for group in results.groups:
         sizes = " and ".join(str(number) for number in group["trainings"] if number > 1)
         name = f"{group['first']}\n{'more than' if alone else 'against'} {group['second']}"
         spread = f"{group['lowest']:z.4g} to {group['highest']:z.4g}\n{sizes} trainings"
         margin, won, better = interval(group["margin"]), percent(group["win_share"]), percent(group["improvement"])
-        sheet.add_row(name, won, margin, spread, better)
+        rows.append([name, won, margin, spread, better])
+    columns = ["wins more" if alone else "won", unit, f"{unit} of\ntrainings", "improvement*"]
+    sheet = sheet_of("several trainings, one method: means over trainings and deals", columns, rows)
     sheet.caption = "* probability that a training of the first is better than one of the second"
     return sheet
 
@@ -191,6 +188,64 @@ def duration(microseconds: float) -> str:
         if microseconds < 333 * factor or unit == "s":
             break
     return f"{microseconds / factor:.1f} {unit}"
+
+
+def show_sheets(console: Console, sheets: Iterable[Sheet], form: str, notes: Iterable[str]) -> None:
+    """Print tables and notes in a format for people."""
+    for sheet in sheets:
+        console.print(sheet) if form == "table" else console.out(as_text(sheet, form == "latex"), highlight=False)
+    for note in notes:
+        console.print({"latex": f"% {note}", "markdown": f"{note}\n"}.get(form, note), soft_wrap=form != "table")
+
+
+def as_text(sheet: Sheet, latex: bool) -> str:
+    """Return a table in LaTeX, for which it needs the package booktabs, or in Markdown."""
+
+    def escape(cell: object) -> str:
+        return str(cell or "").translate(LATEX if latex else MARKDOWN)
+
+    rows = [[escape(column.header) for column in sheet.columns]]
+    for name, *cells in zip(*(column.cells for column in sheet.columns)):
+        lines = [str(cell).split("\n") for cell in cells]
+        rows.append([escape(name), *(escape(" (".join(each) + ")" * (len(each) > 1)) for each in lines)])
+    title, note, width = escape(sheet.title), escape(sheet.caption), len(rows[0]) - 1
+    if not latex:
+        table = "".join(f"| {' | '.join(row)} |\n" for row in [rows[0], ["---", *["---:"] * width], *rows[1:]])
+        return f"**{title}**\n\n{table}" + f"\n{note}\n" * bool(note)
+    head, *body = (" & ".join(row) + r" \\" for row in rows)
+    return "\n".join([
+        r"\begin{table}", r"\centering", rf"\caption{{{title}}}", rf"\begin{{tabular}}{{l{'r' * width}}}",
+        r"\toprule", head, r"\midrule", *body, r"\bottomrule", r"\end{tabular}",
+        *[rf"\par\footnotesize {note}"] * bool(note), r"\end{table}", "",
+    ])  # fmt: skip
+
+
+def for_programs(form: str, figures: Any, records: Sequence[Mapping[str, Any]]) -> str:
+    """Return all figures as JSON, or records as CSV: a line for each, three columns for a figure with an interval."""
+    if form == "json":
+        return json.dumps(figures, indent=1, allow_nan=False) + "\n"
+    rows, file = [dict[str, Any]() for _ in records], StringIO()
+    for row, record in zip(rows, records):
+        for key, value in record.items():
+            if isinstance(value, Mapping) and "mean" in value:
+                row.update({key: value["mean"], f"{key}_low": value["low"], f"{key}_high": value["high"]})
+            elif not isinstance(value, (Mapping, list)):
+                row[key] = value
+    writer = csv.DictWriter(file, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return file.getvalue()
+
+
+def sheet_of(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Sheet:
+    """Return a table with these columns after that of names."""
+    sheet = Sheet(title=title, show_lines=True)
+    sheet.add_column("", overflow="fold")
+    for column in columns:
+        sheet.add_column(worded(column), justify="right", no_wrap=True)
+    for row in rows:
+        sheet.add_row(*row)
+    return sheet
 
 
 def show_comparison(

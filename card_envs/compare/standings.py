@@ -144,7 +144,7 @@ class Standings:
             notes.append(f"{self.contest.partner} plays beside each player, who has the first seat of its side.")
         elif self.contest.game.num_sides < self.contest.game.rules.NUM_SEATS:
             notes.append("A player has all seats of its side; with --partner NAME it has one, and NAME the others.")
-        return notes + [self.warning] * (self.warning is not None)
+        return [*notes, *filter(None, [self.warning])]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the figures for JSON; an `Estimate` is {"mean", "low", "high"}, with None for an infinite bound.

@@ -314,8 +314,7 @@ def test_any_player_plays_in_the_pool(name: str) -> None:
     """What it chooses itself, at its seats and nowhere else, and the same again from the same positions."""
     rollouts, expected = [], load_opponent(name, GAME).policy
     for _ in range(2):
-        shares = {"pool_share": 1, "greedy_share": 0}
-        config = Config(game=GAME.name, minutes=1, pool_opponents=[name], num_envs=8, num_steps=8, **shares)
+        config = Config(game=GAME.name, minutes=1, pool_opponents=[name], pool_share=1, greedy_share=0, num_envs=8)
         rollout = Rollout(GAME, config, {}, [1])
         (opponent,) = pool_opponents(GAME, config, network := actor(1))
         assert isinstance(opponent, AskedPlayer)

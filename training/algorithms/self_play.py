@@ -366,8 +366,9 @@ def pool_opponents(game: Game, config: Config, actor: ActorNetwork) -> list[Acto
     for name in config.pool_opponents:
         try:
             policy = load_opponent(name, game).policy
-            is_ours = isinstance(policy, TrainedPolicy) and policy.architecture in OURS
-            opponent = stored_actor(policy) if is_ours else AskedPlayer(policy)
+            opponent: ActorNetwork = AskedPlayer(policy)
+            if isinstance(policy, TrainedPolicy) and policy.architecture in OURS:
+                opponent = stored_actor(policy)
             if opponent.reads_moves and actor.reads_moves and opponent.lookahead != actor.lookahead:
                 raise ValueError("it and the learner are networks of the kinds afterstates and lookahead")
         except ValueError as error:
@@ -377,7 +378,7 @@ def pool_opponents(game: Game, config: Config, actor: ActorNetwork) -> list[Acto
 
 
 class AskedPlayer(ActorNetwork):
-    """A player that is no network of ours; it is asked at the tables, and its draws follow from their states."""
+    """A player that is no network of ours; it is asked at the tables, and its draws follow from what it sees."""
 
     replayable = False
     tables: TensorTables
@@ -385,14 +386,13 @@ class AskedPlayer(ActorNetwork):
     def __init__(self, policy: Policy) -> None:
         """Take any policy."""
         super().__init__()
-        self.policy = policy
+        self.player = policy
 
     def logits(self, inputs: Inputs, rows: Selection) -> torch.Tensor:
         """Return [n, A] 0 for the action that it chooses, -1e9 for all others."""
         numbers = np.arange(len(inputs.seen.obs))[rows if isinstance(rows, slice) else rows.cpu().numpy()]
-        states = self.tables.read_states().take(numbers)
-        rng = np.random.default_rng(zlib.crc32(states.tobytes()))
-        actions = self.policy.act(decisions_at(self.tables.game, states), rng)
+        decisions = decisions_at(self.tables.game, self.tables.read_states().take(numbers))
+        actions = self.player.act(decisions, np.random.default_rng(zlib.crc32(decisions.obs.tobytes())))
         logits = np.full((len(numbers), self.tables.game.rules.NUM_ACTIONS), ILLEGAL, np.float32)
         logits[np.arange(len(numbers)), actions] = 0
         return torch.from_numpy(logits).to(inputs.seen.obs.device)

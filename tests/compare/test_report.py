@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from rich.table import Table as Sheet
 
-from card_envs.compare._sheets import as_text, for_programs
 from card_envs.compare.pairs import play_pairs
+from card_envs.compare.report import as_text, for_programs
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
