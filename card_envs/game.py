@@ -337,6 +337,14 @@ class OptionalView(Protocol):
         return {}
 
     @staticmethod
+    def moved_card(view: dict[str, Any], move: str) -> str:
+        """Return the card that a legal move takes, if every seat may know it and its text is not the card; default: "".
+
+        Pages name it: "moves the 7 of hearts from pile 3". `view` is that of the seat to move.
+        """
+        return ""
+
+    @staticmethod
     def move_words(text: str) -> str:
         """Return the move of this text in words, beginning with a verb: "play the queen of hearts"; default: the text.
 
@@ -628,6 +636,16 @@ class Game:
         """Return what legal moves of a seat's view come to, by their text; see `OptionalView.move_notes`."""
         return self.view.move_notes(view) if view["legal"] else {}
 
+    def public_view(self, state: State) -> dict[str, Any]:
+        """Return what spectators see: what all seats' views have in common, without a hand; `names` are of the seats.
+
+        Of a solitaire, that is all that its player sees. `determinize` changes nothing in it, whoever's the cards.
+        """
+        views = [self.view.view(state, seat) for seat in range(self.rules.NUM_SEATS)]
+        hidden = {"hand": []} if len(views) > 1 and "hand" in views[0] else {}
+        names = [f"seat {seat + 1}" for seat in range(len(views))]
+        return {**_in_common(views), **hidden, "seat": 0, "legal": [], "names": names}
+
     def parse_move(self, state: State, text: str) -> int:
         """Return the action for a move in the game's notation or in any spelling of it that leaves no doubt.
 
@@ -710,6 +728,16 @@ class Game:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Game, (self.name, self.title, self.package, self.version)
+
+
+def _in_common(values: Sequence[Any]) -> Any:
+    """Return a value if all are equal; else nothing, or what their parts have in common."""
+    first, *others = values
+    if all(value == first for value in others):
+        return first
+    if isinstance(first, dict):
+        return {key: _in_common([value.get(key) for value in values]) for key in first}
+    return [] if isinstance(first, list) else None
 
 
 # Stubs of the compiled functions, for loops to call

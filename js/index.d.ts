@@ -116,6 +116,8 @@ export interface Table {
   question(seat?: number): string;
   /** What a seat's legal moves come to, by their text, where it needs to be said: `{ 3: "together 4" }`. */
   moveNotes(seat?: number): Record<string, string>;
+  /** The card that a legal move takes, where all see it and the move does not say it; else "". */
+  movedCard(move: string): string;
   /** All that a seat may know as numbers, by the names of the observation's fields. */
   observation(seat?: number): Record<string, Int8Array>;
   outcome(): Outcome;

@@ -9,7 +9,7 @@ import { checkKeys, checkObject, checkSignal, shown } from "./checks.js";
 import { Engine } from "./engine.js";
 import { reader } from "./layout.js";
 import { Thinker } from "./thinker.js";
-import { newState, notesOf, questionOf, viewOf } from "./views.js";
+import { cardOf, newState, notesOf, questionOf, viewOf } from "./views.js";
 
 // Each game's module and, where no folder is named, the URLs of its files; all written out, for bundlers.
 const MODULES = {
@@ -195,6 +195,11 @@ class Table {
   /** Return what a seat's legal moves come to, by their text, where it needs to be said: {3: "together 4"}. */
   moveNotes(seat = this.#state.seat) {
     return notesOf(this.game.own, this.view(seat));
+  }
+
+  /** Return the card that a legal move takes, where all see it and the move does not say it; else "". */
+  movedCard(move) {
+    return cardOf(this.game.own, this.view(), move);
   }
 
   /** Return what a seat may know as numbers, by the names of the observation's fields. */

@@ -25,6 +25,9 @@ export function questionOf(game, questions, view) {
 /** Return what legal moves of a view come to, by their text. */
 export const notesOf = (game, view) => (view.legal.length && game.moveNotes?.(view)) || {};
 
+/** Return the card that a legal move of a view takes, where all see it and the move does not say it; else "". */
+export const cardOf = (game, view, move) => game.movedCard?.(view, move) ?? "";
+
 /** Return the bytes of a State with these options before its first deal; `read` is of `reader(layout)`. */
 export function newState(game, { size }, read, options = {}) {
   const bytes = new Uint8Array(size);

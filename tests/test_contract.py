@@ -107,6 +107,18 @@ def test_views_do_not_depend_on_hidden_cards(game: Game) -> None:
         assert np.array_equal(observed(game, states, seats), observed(game, worlds, seats)), "observations differ"
 
 
+def test_spectators_see_no_hidden_card(game: Game) -> None:
+    """What all see, as data and drawn, is the same bytes when all that any seat can't know is drawn again."""
+    states = some(positions(game), 200)
+    for shift in range(game.rules.NUM_SEATS):
+        worlds = redealt(game, states, seats_of(game, states, shift), seed=20 + shift)
+        for state, world in zip(states, worlds):
+            seen, other = game.public_view(state), game.public_view(world)
+            assert json.dumps(seen) == json.dumps(other)
+            assert draw(game, seen) == draw(game, other) and draw(game, seen, tall=True)
+            assert not seen["legal"] and len(seen["names"]) == game.rules.NUM_SEATS
+
+
 def pictures_of(game: Game, state: Any, seat: int, seen: dict[str, Any] | None = None) -> list[str]:
     """The view of a state as text and drawn, right after `view` was asked; or those of another view then."""
     own = game.view.view(state, seat)

@@ -14,14 +14,15 @@ def draw(game: Game, view: dict[str, Any], tall: bool = False) -> str:
 
     Args:
         game: its drawing is used or, without one, the cards and numbers of the view, key by key.
-        view: a seat's view, from `env.view(agent)` or `game.view.view(state, seat)`.
+        view: a seat's view, from `env.view(agent)` or `game.view.view(state, seat)`, or `game.public_view(state)`.
         tall: portrait format.
 
     Raises:
         ValueError: not a complete view of the game; the message begins with "view: ".
     """
     check_game(game)
-    read(game.view.View, view)
+    if not isinstance(view, dict) or "names" not in view:
+        read(game.view.View, view)
     try:
         if game.drawing is not None:
             return game.drawing.draw(view, tall)

@@ -11,7 +11,7 @@ from card_envs.draw._pips import PIPS
 from card_envs.draw.picture import MARGIN, Picture, fan_step
 
 FACES = {*deck(ACE_HIGH), *JOKER_COLOURS}
-HIDDEN_KEYS = ("version", "game", "options", "seat", "to_move", "legal")  # keys that every view has
+HIDDEN_KEYS = ("version", "game", "options", "seat", "to_move", "legal", "names")  # keys that every view has
 LARGEST = 1.6  # scale of cards and captions, where there is room
 LONGEST = 3  # letters of a text in a list that is drawn as a card
 SIZES = {False: (1080, 850), True: (800, 1240)}  # width and height, wide and tall

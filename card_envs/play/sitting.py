@@ -18,11 +18,12 @@ Player = TypeVar("Player")
 
 
 class Move(NamedTuple):
-    """A move that was played: by which seat, its text, and in which deal, from 0."""
+    """A move that was played: by which seat, its text, in which deal, from 0, and the card that all saw it take."""
 
     seat: int
     move: str
     deal: int
+    card: str = ""
 
 
 class Prompt(NamedTuple):
@@ -111,8 +112,10 @@ class Course:
 
     def play(self, action: int) -> list[float]:
         """Play a legal action (unchecked) for the seat to move; return what it pays each seat."""
-        episode = self.episode
-        self.moves.append(Move(episode.table.seat, self.move_text(action), len(episode.dealt) - 1))
+        episode, move = self.episode, self.move_text(action)
+        seat = episode.table.seat
+        card = self.game.view.moved_card(self.view(seat), move)
+        self.moves.append(Move(seat, move, len(episode.dealt) - 1, card))
         return episode.play(action)
 
     def take_turns(self, players: Sequence[Player | None]) -> Iterator[Player]:

@@ -30,6 +30,9 @@ const SORTED_PACK = range(52).flatMap((code) => (RUNS.some(([base]) => base === 
 /** Return what remains to do if no card can be moved. */
 export const question = ({ legal }) => (String(legal) === "deal" ? "No card can be moved: deal." : "");
 
+/** Return the top card of the pile or the waste that a move takes it from; "" for `deal`. */
+export const movedCard = ({ piles, waste }, move) => (move[0] === "W" ? waste : piles[move.split("-")[0]])?.at(-1) ?? "";
+
 /** Return the pack of {pack: [92 cards in dealing order]}, in an array. */
 export function parseDeal(state, deal) {
   const { pack } = dealKeys(deal, ["pack"], `{"pack": [${PACK_SIZE} cards in dealing order]}`);

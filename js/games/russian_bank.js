@@ -29,6 +29,13 @@ const FORCED = {
 /** Return what remains to do if no card can be played. */
 export const question = ({ legal }) => (legal.length === 1 && FORCED[legal[0]]) || "";
 
+/** Return the top card of the house or the reserve that a move takes it from, or the turned one; "" for others. */
+export function movedCard({ players, to_move: mover, turned, houses }, move) {
+  const [source] = move.split("-");
+  if (source[0] === "H") return houses[source[1] - 1].at(-1);
+  return { R: players[mover].reserve.cards.at(-1), D: turned, discard: turned }[source] ?? "";
+}
+
 /** Return the packs of {packs: [[52 cards], [52 cards]], starts: 0, later: [{…}, …]}; only `packs` is required. */
 export function parseDeal(state, deal) {
   const { later = [] } = gameKeys(deal, "deal", "starts", "later");

@@ -48,8 +48,9 @@ class Episode {
 
   play(move) {
     const { seat } = this.table;
+    const card = this.table.legal().includes(move) ? this.table.movedCard(move) : "";
     this.table.play(move);
-    this.played.push({ seat, move });
+    this.played.push({ seat, move, card });
   }
 
   /** Return what a seat may see, with the moves from number `since` on. */
@@ -220,17 +221,16 @@ const REPLIES = {
     const games = await Promise.all(GAMES.map(gameOf));
     const first = (game) => pictureOf(game.description.name, game.deal({ seed: 0 }).view(), picture);
     const described = async (game) => ({ ...game.description, ...(picture && { picture: await first(game) }) });
-    return { version: 1, games: await Promise.all(games.map(described)) };
+    return { version: 1, deals: true, games: await Promise.all(games.map(described)) };
   },
 
   async rules(body, query, name) {
     return { rules: await (await fetch(new URL(`../games/${name}.md`, import.meta.url))).text() };
   },
 
-  async tables({ game, options, players }) {
-    const seed = newSeed();
+  async tables({ game, options, players, seed = newSeed() }) {
     kept?.leave();
-    kept = await SeatedTable.open({ game, options, players, seed, token: seed.toString(36), moves: [] });
+    kept = await SeatedTable.open({ game, options, players, seed, token: newSeed().toString(36), moves: [] });
     kept.keep();
     return { game, seats: [{ seat: kept.seat, token: kept.token }] };
   },

@@ -30,6 +30,7 @@ assert.ok(position.your_turn && !position.can_undo && position.problem === null 
 
 position = await ask(`v1/seats/${token}/moves`, { move: "1", turn: 0, wait: 10 });
 assert.deepEqual(moves(position), ["01", "12"]);
+assert.deepEqual(position.moves.map(({ card }) => card), ["1C", "2C"]);
 assert.ok(position.your_turn && position.can_undo);
 await assert.rejects(ask(`v1/seats/${token}/moves`, { move: "1", turn: 0 }), /gone on/);
 await assert.rejects(ask(`v1/seats/${token}/moves`, { move: "3", turn: 2 }), /not a legal move/);

@@ -41,6 +41,10 @@ class Table {
     return Object.fromEntries(this.view(seat).legal.map((move) => [move, `makes ${this.sum + Number(move)}`]));
   }
 
+  movedCard(move) {
+    return `${move}C`;
+  }
+
   outcome() {
     const scores = [0, 1].map((seat) => Number(this.needsDeal && seat !== this.seat));
     return { reason: this.needsDeal ? "won" : "", scores };

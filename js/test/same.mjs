@@ -8,7 +8,7 @@ import { createInterface } from "node:readline";
 
 import { reader } from "../layout.js";
 import { written } from "../draw/picture.js";
-import { newState, notesOf, questionOf, viewOf } from "../views.js";
+import { cardOf, newState, notesOf, questionOf, viewOf } from "../views.js";
 
 const lines = createInterface({ input: createReadStream(process.argv[2]) })[Symbol.asyncIterator]();
 const { game: name, layout } = JSON.parse((await lines.next()).value);
@@ -31,13 +31,14 @@ const checks = {
   numbers({ numbers }) {
     for (const [number, text] of numbers) assert.equal(written(number), text, String(number));
   },
-  position({ state: packed, seat, legal, view, questions, question, notes, svg, outcome, pack }) {
+  position({ state: packed, seat, legal, view, questions, question, notes, cards, svg, outcome, pack }) {
     const raw = bytes(packed);
     const state = read(raw);
     const seen = viewOf(game, state, seat, legal);
     assert.deepEqual(seen, view);
     assert.equal(questionOf(game, questions, seen), question);
     assert.deepEqual(notesOf(game, seen), notes);
+    assert.deepEqual(seen.legal.map((move) => cardOf(game, seen, move)), cards);
     assert.deepEqual(game.outcome(state), outcome);
     assert.deepEqual([...game.dealtPack(state)], pack);
     svg.forEach(([sum, shown], tall) => {

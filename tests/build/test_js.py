@@ -78,6 +78,7 @@ def position(game: Game, state: State, seat: int) -> dict[str, Any]:
         "questions": in_words(game)["questions"],
         "question": game.question(view),
         "notes": game.move_notes(view),
+        "cards": [game.view.moved_card(view, move) for move in view["legal"]],
         "svg": [
             (hashlib.sha256(picture.encode()).hexdigest(), re.sub("<defs>.*</defs>", "", picture))
             for picture in pictures

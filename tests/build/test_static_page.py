@@ -71,7 +71,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def page(browser: Any, address: str, request: pytest.FixtureRequest) -> Iterator[Any]:
     """A page of the size that the test asks for; it may not complain."""
     width, height = SIZES[getattr(request, "param", "desk")]
-    context = browser.new_context(viewport={"width": width, "height": height})
+    context = browser.new_context(viewport={"width": width, "height": height}, reduced_motion="reduce")
     page = context.new_page()
     page.set_default_timeout(60_000)
     complaints: list[str] = []

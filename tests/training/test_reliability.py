@@ -24,6 +24,7 @@ from typer.testing import CliRunner
 from card_envs import load_opponent
 from card_envs.opponents.networks.folder import WEIGHTS_FILE
 from card_envs.system.processes import cores
+from tests.conftest import run_python
 from training import checkpoint, launch
 from training.algorithms.ppo import PPO
 from training.algorithms.self_play import SelfPlay
@@ -327,27 +328,22 @@ def wait_for_lines(process: subprocess.Popen[str], log: Path, lines: int) -> Non
 @pytest.mark.processes
 def test_a_run_is_shared_among_cores(tmp_path: Path) -> None:
     """As many decisions in each update as one process has; errors and exit codes are the run's own."""
-    command = [sys.executable, "-m", "training.train", *shipped(tmp_path), "--processes", "2"]
-    done = subprocess.run([*command, "decisions=4000"], capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    command = ["-m", "training.train", *shipped(tmp_path), "--processes", "2"]
+    done = run_python(*command, "decisions=4000")
     assert f"training in 2 of {cores()} cores" in done.stdout and done.stdout.count("load_opponent(") == 1
     _, facts = checkpoint.read_checkpoint(tmp_path / "runs" / "tiny" / "checkpoint.safetensors")
     assert len(facts["ranks"]) == 2
     assert (facts["settings"]["num_envs"], facts["settings"]["minibatch_size"]) == (32, 64)  # as they were given
     assert facts["num_envs"] == 16
-    wrong = subprocess.run([*command, "decisions=1", "num_envs=33"], capture_output=True, text=True, check=False)
-    assert wrong.returncode == 2 and "--processes: expected a number that divides num_envs = 33" in wrong.stderr
-    lost = subprocess.run(
-        [*command, "--resume", "decisions=5000", "learning_rate=0.5"], capture_output=True, text=True, check=False
-    )
-    assert lost.returncode == 2 and "the run had learning_rate" in lost.stdout + lost.stderr
+    wrong = run_python(*command, "decisions=1", "num_envs=33", status=2)
+    assert "--processes: expected a number that divides num_envs = 33" in wrong.stderr
+    lost = run_python(*command, "--resume", "decisions=5000", "learning_rate=0.5", status=2)
+    assert "the run had learning_rate" in lost.stdout + lost.stderr
     assert "Traceback" not in lost.stdout + lost.stderr
     folder = tmp_path / "runs" / "tiny"
     for processes, changed in ((2, False), (1, True)):
         before = checkpoint.read_checkpoint(folder / "checkpoint.safetensors")[1]["decisions"]
-        arguments = [*command[:-1], str(processes), "--resume", f"decisions={before + 1000}"]
-        done = subprocess.run(arguments, capture_output=True, text=True, timeout=300, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
+        done = run_python(*command[:-1], processes, "--resume", f"decisions={before + 1000}")
         assert f"after {before:,} decisions" in done.stdout and ("no longer bit-exact" in done.stdout) == changed
         assert load_config(folder / "config.resolved.toml").num_envs == 32
 

@@ -40,10 +40,9 @@ class AdviceService:
         self.quick = Workers(2, 4 * limits.waiting)
         self.searches = Workers(limits.searches, limits.waiting)
 
-    async def games(self, request: messages.GamesRequest) -> messages.Games:
-        return messages.Games(
-            version=VERSION, games=[self._described(game, request.picture) for game in self.opponents.games.values()]
-        )
+    async def games(self, request: messages.GamesRequest, allow_deals: bool) -> messages.Games:
+        games = [self._described(game, request.picture) for game in self.opponents.games.values()]
+        return messages.Games(version=VERSION, deals=allow_deals, games=games)
 
     def _described(self, game: Game, picture: str | None) -> messages.OneGame:
         names = self.opponents.names(game)

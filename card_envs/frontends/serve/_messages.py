@@ -172,7 +172,7 @@ class TableRequest(Request):
         default=None, description="for each move of a search; the server's own limit holds besides"
     )
     watch: Literal["nothing", "public"] = Field(
-        default="nothing", description='what watchers see before the end: "public": moves and scores, but no cards'
+        default="nothing", description='what watchers see before the end: "public": what all seats see, but no hand'
     )
     seed: Seed | None = Field(
         default=None,
@@ -206,6 +206,7 @@ class UndoRequest(TokenRequest):
 class WatchRequest(TokenRequest):
     wait: Wait = 0.0
     since: Number | None = None
+    picture: Picture = None
 
 
 class EventsRequest(TokenRequest):
@@ -269,6 +270,7 @@ class OneGame(Reply):
 
 class Games(Reply):
     version: int
+    deals: bool = Field(description="whether a table may have a seed or a deal")
     games: list[OneGame]
 
 
@@ -334,6 +336,7 @@ class Played(Reply):
     seat: int
     move: str
     deal: int
+    card: str = Field(description="that it took, where all see it and `move` does not say it; else empty")
 
 
 class Outcome(Reply):
@@ -364,8 +367,10 @@ class Watched(Reply):
     turn: int | None
     moves: list[Played]
     outcome: Outcome | None
+    view: dict[str, Any] | None = Field(description="what all seats see, no hand, with the `names` of the seats")
     views: list[dict[str, Any]] | None = Field(description="of each seat, once the game is over")
     problem: str | None
+    picture: str | None = Field(default=None, description="SVG of `view`, with `?picture=wide` or `tall`")
 
 
 class Left(Reply):

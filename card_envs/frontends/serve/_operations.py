@@ -58,7 +58,7 @@ def _by_advice_service(handler: Callable[[AdviceService, Any], Any]) -> Callable
 OPERATIONS = (
     Operation(
         "games", "GET", "/v1/games", messages.GamesRequest, messages.Games,
-        _by_advice_service(AdviceService.games),
+        lambda service, asked: service.advice.games(asked, service.allow_deals),
         "games: name, title, seats, sides, options, words for people, opponents",
     ),
     Operation(

@@ -37,7 +37,7 @@ def position(
 
 
 def _played(moves: Sequence[Move]) -> list[Played]:
-    return [Played(seat=seat, move=move, deal=deal) for seat, move, deal in moves]
+    return [Played(**move._asdict()) for move in moves]
 
 
 def in_words(game: Game, found: Position) -> str:
@@ -64,6 +64,7 @@ def watched(
         turn=number if shown else None,
         moves=_played(moves),
         outcome=Outcome(**course.outcome()) if shown else None,
+        view=course.game.public_view(course.episode.table.state) if shown else None,
         views=[course.view(seat) for seat in range(course.game.rules.NUM_SEATS)] if over else None,
         problem=problem if shown else None,
     )

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from itertools import takewhile
 from typing import TypeAlias
 
+from card_envs.draw import draw
 from card_envs.engine.buffers import new_seed
 from card_envs.frontends.serve import _messages as messages
 from card_envs.frontends.serve._advice_service import AdviceService, log
@@ -131,7 +132,11 @@ class TableService:
         known = len(moves) if request.since is None else request.since
         public = table.header.watch == "public"
         await self._until(table, lambda: course.over or (public and len(course.moves) != known), request.wait)
-        return self._watched(table, _first_new_move(request.since, moves, table))
+        found = self._watched(table, _first_new_move(request.since, moves, table))
+        view, tall = found.view, request.picture == "tall"
+        if request.picture and view:
+            found.picture = await self.advice.quick.run(lambda: draw(course.game, view, tall))
+        return found
 
     async def record(self, request: messages.TokenRequest) -> GameRecord:
         return self._record((await self._find(request.token))[0])

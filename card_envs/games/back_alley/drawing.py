@@ -85,6 +85,7 @@ def draw(given: dict[str, Any], tall: bool) -> str:
 def _seat(picture: Picture, at: Layout, view: dict[str, Any], seat: int, bids: dict[int, str], tall: bool) -> None:
     """Draw a seat's name, bid and, for the others, the number of cards."""
     k = (seat - view["seat"]) % 4
+    name = view.get("names", SEAT_NAMES)[k]
     (x, y), (width, height) = at.plates[k], at.plate_size
     narrow = tall and k in (1, 3)  # two lines beside the trick
     if narrow:
@@ -94,10 +95,10 @@ def _seat(picture: Picture, at: Layout, view: dict[str, Any], seat: int, bids: d
         f"{'' if bid in ('', 'pass', 'board') else 'bid '}{bid}{f' x{level}' if bid == 'board' and level > 1 else ''}"
     )
     dealer = ", dealer" if view["dealer"] == seat else ""
-    with picture.place(f"seat {seat}", f"{SEAT_NAMES[k]}: {bid_text or 'no bid yet'}, {number} cards{dealer}"):
+    with picture.place(f"seat {seat}", f"{name}: {bid_text or 'no bid yet'}, {number} cards{dealer}"):
         picture.plate(x, y, width, height, bright=view["to_move"] == seat)
         line = y + (32 if narrow else height / 2)
-        picture.text(SEAT_NAMES[k], x + 20, line, 26, "start", weight="bold")
+        picture.text(name, x + 20, line, 26, "start", weight="bold")
         if dealer:
             picture.raw(f'<circle cx="{x + width - 8:g}" cy="{y - 1:g}" r="17" fill="{CREAM}"/>')
             picture.text("D", x + width - 8, y - 1, 17, colour="#0a2f22", weight="bold")
@@ -115,7 +116,8 @@ def _seat(picture: Picture, at: Layout, view: dict[str, Any], seat: int, bids: d
 
 def _teams(picture: Picture, at: Layout, view: dict[str, Any]) -> None:
     """Draw points, tricks and contract of both sides."""
-    for number, (name, (x, y)) in enumerate(zip(("we", "they"), at.teams)):
+    sides = ("seats 1, 3", "seats 2, 4") if "names" in view else ("we", "they")
+    for number, (name, (x, y)) in enumerate(zip(sides, at.teams)):
         team = (view["seat"] + number) % 2
         width, height = at.team_size
         contract = f" of {view['contracts'][team]}" if len(view["bids"]) == 4 else ""
@@ -138,7 +140,7 @@ def _turned(picture: Picture, at: Layout, view: dict[str, Any]) -> None:
         with picture.place(f"redrawn {number}", f"{card_name(joker)} was turned before and replaced"):
             picture.card(joker, x + 108, y + 22 - 44 * number, 0.7)
     if aside:
-        name = SEAT_NAMES[(aside["seat"] - view["seat"]) % 4]
+        name = view.get("names", SEAT_NAMES)[(aside["seat"] - view["seat"]) % 4]
         with picture.place("aside", f"{card_name(aside['card'])} was laid aside by {name}"):
             picture.card(aside["card"], x + 108, y + 22, 0.7)
     x, y = at.about
@@ -154,7 +156,7 @@ def _trick(picture: Picture, at: Layout, view: dict[str, Any]) -> None:
     seats = [(trick["leader"] + k - view["seat"]) % 4 for k in range(4)]
     best = max(trick["cards"], default="", key=lambda card: strength(card, trick["cards"][0][1], view["turned"][1]))
     words = ", ".join(
-        f"{SEAT_NAMES[k]} {card_name(card)}{', the best' if card == best else ''}"
+        f"{view.get('names', SEAT_NAMES)[k]} {card_name(card)}{', the best' if card == best else ''}"
         for k, card in zip(seats, trick["cards"])
     )
     with picture.place("trick", f"{'last trick' if complete else 'trick'}: {words or 'not begun'}"):

@@ -118,6 +118,12 @@ def move_text(state: State, action: int) -> str:
     return MOVES[action]
 
 
+def moved_card(view: dict[str, Any], move: str) -> str:
+    """Return the top card of the pile or the waste that a move takes it from."""
+    cards = view["waste"] if move.startswith("W") else view["piles"].get(move.partition("-")[0])
+    return str(cards[-1]) if cards else ""
+
+
 def move_words(text: str) -> str:
     """Return a move in words: `move a card from pile 3 to pile 7`."""
     if text == "deal":

@@ -101,8 +101,9 @@ def _player(picture: Picture, at: Layout, view: dict[str, Any], player: int, y: 
     """Draw a player's reserve, waste, turned card and hand."""
     seen = view["players"][player]
     reserve, waste, hand = seen["reserve"], seen["waste"], seen["hand"]
-    name, moving = SEAT_NAMES[0 if is_own else 1], view["to_move"] == player
-    whose = "your" if is_own else "opponent's"
+    names = view.get("names", SEAT_NAMES)
+    name, moving = names[0 if is_own else 1], view["to_move"] == player
+    whose = f"{name}'s" if "names" in view or not is_own else "your"
     number = reserve["face_down"] + len(reserve["cards"])
     top = f", {card_name(reserve['cards'][-1])} on top" if reserve["cards"] else ""
     with picture.place("R" if is_own else "OR", f"{whose} reserve: {number} cards{top}"):

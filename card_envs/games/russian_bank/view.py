@@ -136,6 +136,15 @@ def move_text(state: State, action: int) -> str:
     return advance_text(state) if action == ACTION.advance else MOVES[action]
 
 
+def moved_card(view: dict[str, Any], move: str) -> str:
+    """Return the top card of the house or the reserve that a move takes it from, or the turned one."""
+    source = move.partition("-")[0]
+    if source == "R":
+        return str(view["players"][view["to_move"]]["reserve"]["cards"][-1])
+    houses = {f"H{number + 1}": house[-1] for number, house in enumerate(view["houses"]) if house}
+    return str((houses | {"D": view["turned"], "discard": view["turned"]}).get(source, ""))
+
+
 def move_words(text: str) -> str:
     """Return a move in words: `move a card from house 2 to house 5`."""
     source, _, target = text.partition("-")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 
+from card_envs.cards import card_name
 from card_envs.game import Game
 from tests.conftest import short_options
 from tests.frontends.page.test_page import (
@@ -16,10 +18,14 @@ from tests.frontends.page.test_page import (
     assert_accessible,
     axe,
     browser,
+    gestures,
     leave,
+    more,
     page,
     play_last,
     point,
+    seen_at,
+    shot,
     sit_down,
 )
 
@@ -150,7 +156,7 @@ def test_friends_play_and_watch(page: Any, game: Game, address: str, browser: An
     page.click("form button[type=submit]")
     page.wait_for_selector("#links:visible")
     seat, watch = (one.input_value() for one in page.locator("#linked input").all())
-    said = page.inner_text("#linked")
+    said, friends_seat = page.inner_text("#linked"), seen_at(seat, address)["seat"]
     assert "sees its cards" in said and "no hands" in said and seat.startswith(f"{address}/#")
     page.click("#links button >> nth=0")
     contexts = [browser.new_context() for _ in range(2)]
@@ -158,9 +164,10 @@ def test_friends_play_and_watch(page: Any, game: Game, address: str, browser: An
     try:
         friend.goto(seat)
         watcher.goto(watch)
-        watcher.wait_for_selector("#table[data-state=watched] #picture table")
-        assert watcher.locator("#picture tr").count() == game.rules.NUM_SEATS
-        assert not watcher.is_visible("#moves") and not watcher.locator("#picture svg").count()
+        watcher.wait_for_selector("#table[data-state=watched] #picture svg")
+        seats = [f"seat {seat + 1} is" for seat in range(game.rules.NUM_SEATS)]
+        assert all(seat in watcher.inner_text("#question") for seat in seats)
+        assert not watcher.locator("#moves button, .tools button:visible").count()
         for number in range(1000):
             mover = next(
                 (one for one in (page, friend) if one.get_attribute("#table", "data-state") in ("yours", "over")), None
@@ -175,15 +182,124 @@ def test_friends_play_and_watch(page: Any, game: Game, address: str, browser: An
             mover.wait_for_selector("#table:not([data-state=yours]), #moves button:enabled")
             if number < 2:
                 watcher.wait_for_function(f"() => document.querySelectorAll('#log li').length > {listed}")
+                shot(watcher, "watched", game.name, str(number))
                 assert "seat" in watcher.inner_text("#status").lower()
             if number > 6:
                 break
         if game.rules.NUM_ACTIONS < 20:  # short: it is over
-            watcher.wait_for_selector("#picture svg")
-            assert watcher.is_visible("#stepper") and watcher.is_visible("#seat")
+            watcher.wait_for_selector("#stepper:visible")
+            assert watcher.is_visible("#seat") and not watcher.is_visible("#hint") and not watcher.is_visible("#again")
+            assert re.match(r"Seat \d( and seat \d)? won|Drawn", watcher.inner_text("#status"))
+            assert page.inner_text("#again") == "Rematch, seats changed"
+            page.click("#again")
+            page.wait_for_selector("#links:visible")
+            (seat,) = page.locator("#linked input").all()[:-1]
+            assert seen_at(page.url, address)["seat"] == game.rules.NUM_SEATS - 1
+            assert seen_at(seat.input_value(), address)["seat"] == friends_seat - 1
     finally:
         for context in contexts:
             context.close()
+
+
+def test_moves_are_words_and_codes_small_print(page: Any, game: Game) -> None:
+    """Codes are there on request, which is remembered; words name the card that goes, if all see it."""
+    sit_down(page, game, short_options(game))
+    play_last(page, 2)
+    codes = page.locator(".code")
+    assert not [code for code in codes.all() if code.is_visible()]
+    moved = seen_at(page.url, page.url.partition("#")[0][:-1], "?since=0")["moves"]
+    entries = page.locator("#log li button")
+    for number, move in enumerate(moved):
+        card = move["card"] and card_name(move["card"])
+        assert card in entries.nth(number).inner_text() and "a card from" not in entries.nth(number).inner_text()
+    places = [one.get_attribute("data-place") for one in page.locator("#picture [data-place]").all()]
+    sources = [gestures(page)[one.get_attribute("data-move")][0] for one in page.locator("#moves button").all()]
+    order = [places.index(source) for source in sources if source]
+    assert order == sorted(order)
+    more(page)
+    page.check("#codes")
+    assert codes.count() == len([code for code in codes.all() if code.is_visible()])
+    page.reload()
+    page.wait_for_selector(READY)
+    more(page)
+    assert page.is_checked("#codes")
+    page.uncheck("#codes")
+
+
+def test_cards_are_seen_to_move(page: Any, game: Game) -> None:
+    """For a quarter of a second at most, and not where people want things to be still."""
+    if game.drawing is None:
+        pytest.skip("its cards are touched where they lie")
+    page.add_init_script("""
+        const { animate } = Element.prototype;
+        window.flights = [];
+        Element.prototype.animate = function (frames, how) {
+            if (this.localName === "use") window.flights.push(how.duration);
+            return animate.call(this, frames, how);
+        };
+    """)
+    page.reload()
+    for motion, are_seen in (("reduce", False), ("no-preference", True)):
+        page.emulate_media(reduced_motion=motion)
+        sit_down(page, game, short_options(game))
+        for _ in range(8):
+            moves = [move for move, (source, target) in gestures(page).items() if source and source != target]
+            if moves:
+                break
+            play_last(page)
+        page.evaluate("() => { window.flights = []; }")
+        turn = page.get_attribute("#at", "max")
+        page.click(f"#moves button[data-move='{moves[0]}']")
+        page.wait_for_selector(f"#table:not(:has(#at[max='{turn}']))")
+        flights = page.evaluate("() => window.flights")
+        assert bool(flights) == are_seen and all(150 <= time <= 250 for time in flights)
+        page.wait_for_function("() => !document.querySelector('#picture .flying')")
+        leave(page)
+
+
+@pytest.mark.mechanics
+def test_forced_moves_play_themselves(page: Any, game: Game) -> None:
+    """If that is wanted: nobody has to press a button that is the only one."""
+    sit_down(page, game, short_options(game))
+    more(page)
+    page.check("#forced")
+    for _ in range(60):
+        page.wait_for_selector("#moves button + button:enabled, #table[data-state=over]")
+        if page.get_attribute("#table", "data-state") == "over":
+            break
+        turn = page.get_attribute("#at", "max")
+        page.locator("#moves button:enabled").last.click()
+        page.wait_for_selector(f"#table:not(:has(#at[max='{turn}']))")
+
+
+@pytest.mark.mechanics
+def test_after_the_game(page: Any, game: Game, browser: Any) -> None:
+    """A review is the first thing that is offered; a link holds the whole game, for any browser."""
+    if game.rules.NUM_ACTIONS >= 20:
+        pytest.skip("it takes too long")
+    sit_down(page, game, short_options(game))
+    while page.get_attribute("#table", "data-state") != "over":
+        page.locator("#moves button:enabled").first.click()
+        page.wait_for_selector(READY)
+    moves = int(page.get_attribute("#at", "max"))
+    assert page.locator("#after button:visible").first.inner_text() == "Review my moves"
+    assert page.is_visible("#prize") == page.inner_text("#question").startswith("You won")
+    page.click("#share")
+    link = page.locator("#linked input").input_value()
+    page.keyboard.press("Escape")
+    page.click("#review")
+    page.wait_for_selector("#judged:has-text('Judged by'), #judged:has-text('no choice')", timeout=COMPILING)
+    context = browser.new_context()
+    try:
+        other = context.new_page()
+        other.goto(link)
+        other.wait_for_selector("#stepper:visible")
+        assert other.locator("#log li").count() == moves and not other.is_visible("#after")
+        other.goto(link[:-9])
+        other.reload()
+        other.wait_for_selector("#problem:has-text('it may have been cut')")
+    finally:
+        context.close()
 
 
 def test_links_and_reviews_are_accessible(page: Any, game: Game, axe: str) -> None:

@@ -29,6 +29,7 @@ from card_envs.frontends.serve._stdio import answer, serve_stdio
 from card_envs.frontends.serve._table_service import TableService
 from card_envs.frontends.serve._tables import Tables
 from card_envs.game import Game
+from card_envs.games import get_game
 from card_envs.opponents import load_opponent, opponent_names
 from card_envs.opponents._levels import levels
 from card_envs.opponents.policy import Decisions
@@ -89,7 +90,9 @@ def play_on(client: TestClient, link: str, rng: random.Random, most: int = 10_00
         before, seen = seen, reply.json()
         if not (seen["your_turn"] or seen["outcome"]["over"]):
             seen = at_turn(client, link, since=before["turn"])
-        assert seen["moves"][0] == {"seat": seen["seat"], "move": move, "deal": seen["moves"][0]["deal"]}
+        card = get_game(seen["game"]).view.moved_card(before["view"], move)
+        played = {"seat": seen["seat"], "move": move, "deal": seen["moves"][0]["deal"], "card": card}
+        assert seen["moves"][0] == played
         assert len(seen["moves"]) == seen["turn"] - before["turn"]
         most -= 1
     return seen

@@ -43,8 +43,8 @@ def test_watchers_see_what_the_owner_allows_and_all_after_the_end(game: Game, tm
         if not seen["outcome"]["over"]:
             told = client.get(watching, params={"since": 0}).json()
             own = client.get(link, params={"since": 0}).json()
-            public = {key: own[key] for key in ("turn", "moves", "outcome", "problem")}
-            nothing: dict[str, Any] = {"turn": None, "moves": [], "outcome": None, "problem": None}
+            public = {key: own[key] for key in ("turn", "moves", "outcome", "problem")} | {"view": told["view"]}
+            nothing: dict[str, Any] = {"turn": None, "moves": [], "outcome": None, "problem": None, "view": None}
             shown = public if watch == "public" else nothing
             assert told == {"game": game.name, "players": own["players"], "views": None, **shown}
             for path in ("/record", "/events") if watch == "nothing" else ("/record",):
@@ -76,7 +76,7 @@ def test_watchers_get_no_hidden_card(game: Game, seed: int, watch: str, tmp_path
             players = [None] * game.rules.NUM_SEATS
             links, watching = new_table(client, game, players=players, seed=seed, deal=deal, watch=watch)
             for mover, move in moves:
-                found += [client.get(watching + path).content for path in ("", "?since=0", "/record")]
+                found += [client.get(watching + path).content for path in ("?picture=wide", "?since=0", "/record")]
                 assert client.post(f"{links[mover]}/moves", json={"move": move, "wait": 0}).status_code == 200
         return found
 

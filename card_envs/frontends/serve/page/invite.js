@@ -5,7 +5,8 @@ import { keepLinks, keptLinks } from "./kept.js";
 
 const MAY = {
   play: "Plays this seat, and sees its cards, as you see yours. Give it to one person only.",
-  watch: "Sees who plays, the moves and the scores, but no hands; once the game is over, all cards.",
+  watch: "Sees the table, but no hands; once the game is over, all cards.",
+  game: "Shows this game, move by move, with all cards. The link holds all of it: no server has to keep it.",
 };
 
 const LOCAL = ["localhost", "127.0.0.1", "[::1]"];
@@ -26,9 +27,31 @@ export function linksOf(token) {
 /** Show the links of a table; `nameOf(seat)` says where a seat is. */
 export function showLinks({ seats, watch }, nameOf) {
   const free = seats.map(({ seat, token }) => entry(`To play as ${nameOf(seat)}`, `#${token}`, MAY.play));
+  open("Links for friends", ...free, entry("To watch", `#watch=${watch}`, MAY.watch));
+}
+
+function open(title, ...entries) {
   const alone = LOCAL.includes(location.hostname) ? [element("p", {}, NOBODY_ELSE, element("code", {}, FOR_OTHERS))] : [];
-  $("linked").replaceChildren(...alone, ...free, entry("To watch", `#watch=${watch}`, MAY.watch));
+  $("links-title").textContent = title;
+  $("linked").replaceChildren(...alone, ...entries);
   $("links").showModal();
+}
+
+/** Show a link that holds a finished game. */
+export async function shareGame(record) {
+  const bytes = await new Response(new Blob([JSON.stringify(record)]).stream().pipeThrough(new CompressionStream("deflate-raw"))).bytes();
+  const text = btoa(String.fromCharCode(...bytes)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+  open("A link to this game", entry("To look at it", `#game=${text}`, MAY.game));
+}
+
+/** Return the record of the game that such a link holds. */
+export async function sharedGame(text) {
+  try {
+    const bytes = Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (letter) => letter.charCodeAt(0));
+    return await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"))).json();
+  } catch {
+    throw new Error("This link holds no whole game: it may have been cut.");
+  }
 }
 
 function entry(title, hash, may) {

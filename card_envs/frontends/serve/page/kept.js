@@ -34,6 +34,16 @@ export function once(what) {
   return isNew;
 }
 
+/** Keep the number of the newest table's deal. */
+export const keepNumber = (of, number) => write("deal", JSON.stringify({ of, number }));
+
+/** Return the number of the deal at the table of a token; undefined if it is not known. */
+export const numberOf = (token) => tried(() => JSON.parse(read("deal")).of === token && JSON.parse(read("deal")).number);
+
+/** Return whether a switch is on: it is off at first. */
+export const keptSwitch = (what) => read(`switch ${what}`) === "on";
+export const keepSwitch = (what, on) => write(`switch ${what}`, on ? "on" : "off");
+
 /** Return how many games were won, lost and drawn: `{won, lost, drawn}`. */
 export function tally(game) {
   const { won = 0, lost = 0, drawn = 0 } = tried(() => JSON.parse(read(`tally of ${game}`))) ?? {};

@@ -8,7 +8,11 @@ export const listed = () => $("log").children.length;
 /** List moves in the place of those from number `first` on; `write` returns what stands in the entry of one. */
 export function list(first, moves, write) {
   while (listed() > first) $("log").lastChild.remove();
-  $("log").append(...moves.map((move) => element("li", {}, element("button", { type: "button" }, ...write(move)))));
+  for (const move of moves) {
+    const button = element("button", { type: "button" }, ...write(move));
+    button.dataset.move = move.move;
+    $("log").append(element("li", {}, button));
+  }
 }
 
 /** Mark the move that led to a position, scroll to it, and let the Tab key find it. */

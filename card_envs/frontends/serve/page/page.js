@@ -4,31 +4,32 @@
 import { ask } from "./ask.js";
 import { $, count, element } from "./dom.js";
 import { counted, hintLegend, ranked, unpriced, worth } from "./hints.js";
-import { keepInvitation, linksOf, showLinks } from "./invite.js";
-import { countGame, forget, keep, keptToken } from "./kept.js";
+import { keepInvitation, linksOf, shareGame, sharedGame, showLinks } from "./invite.js";
+import { countGame, forget, keep, keepNumber, keptToken, numberOf } from "./kept.js";
 import { keysTold } from "./keys.js";
 import { list, markMove, onMove } from "./log.js";
 import { clearReview, costOf, judgement, markReview, onCost, review, takeBack } from "./review.js";
 import { patiently, until } from "./patience.js";
+import { drawPicture, frame, gestures, homeward, isAt, labelOfPlace, placesOf, shake, topCard } from "./picture.js";
 import { rulesInTwo } from "./rules.js";
-import { seatName, showPlayers, watch } from "./watch.js";
-import { capital, cardName, did, doneBy, dressed, orderOf, saysCode } from "./words.js";
-import { adviser, chosen, offer, offered, showPictures, showTallies, wanted } from "./start.js";
+import { isOn } from "./switches.js";
+import { playersOf, seatName, showPlayers, watch } from "./watch.js";
+import { capital, cardName, codeOf, did, doneBy, dressed, inShort, orderOf, saysCode } from "./words.js";
+import { adviser, anyNumber, chosen, offer, offered, showPictures, showTallies, wanted } from "./start.js";
 
-const SVG = "http://www.w3.org/2000/svg";
 const DRAG = 8; // pixels, from which on a touch is a drag
 const DOUBLE = 500; // milliseconds between the two of a double click
-const NEAR = 24; // pixels around a place where a card may be dropped
 const MOST_SAID = 8; // of the last moves
 const WATCH = "watch="; // begins the hash of a link to watch
-const SHAKE = [0, -7, 7, -4, 4, 0].map((across) => ({ translate: `${across}px 0` })); // of a card that can't be moved
+const GAME = "game="; // and of one to a finished game
 const WAIT = 20; // seconds for the others, before asking again
 const LONGEST = 8000; // milliseconds in which the moves of the others are shown: many pass quicker
 
 let games = []; // of the server
+let deals = false; // whether it deals by numbers
 let game = null; // the one at the table
 let token = ""; // of the seat; empty while a file is stepped through
-let watched = ""; // token of the table that is watched
+let watched = ""; // token of the table that is watched, also once its game is over
 let record = null; // of a file, or of the finished game
 let live = null; // the newest position
 let shown = null; // the position in the picture
@@ -75,12 +76,16 @@ async function attempt(work) {
 async function begin() {
   await attempt(async () => {
     const listed = async () => (await ask(drawn("v1/games", { picture: "wide" }))).games;
-    games = await listed();
-    if (!offer(games)) until(async () => showPictures(await listed()));
+    ({ games, deals } = await ask(drawn("v1/games", { picture: "wide" })));
+    $("title").textContent = document.title = nameOfPage();
+    if (!offer(games, deals)) until(async () => showPictures(await listed()));
     if (location.hash.length > 1) await arrive(location.hash.slice(1));
     else await offerUnfinished();
   });
 }
+
+/** What the start is called: after its game, if there is only one. */
+const nameOfPage = () => (games.length === 1 ? games[0].title : "Card games");
 
 /** Show the button that goes on with the unfinished game, if there is one. */
 async function offerUnfinished() {
@@ -102,31 +107,43 @@ async function play(event) {
   await make(wanted());
 }
 
-/** Sit down at a new table. */
-async function make(table) {
+/** Sit down at a new table, in the seat `own`. */
+async function make(table, own = 0) {
   clear();
   await attempt(async () => {
     const now = epoch;
-    const isAlone = table.players.filter((one) => one === null).length === 1;
-    const wanted = { ...table, undo: isAlone, watch: "public" };
+    const number = deals && isAlone(table) ? { seed: anyNumber() } : {}; // friends could try all of them
+    const wanted = { ...number, ...table, undo: isAlone(table), watch: "public" };
     const made = await patiently(() => ask("v1/tables", wanted), () => now === epoch);
     if (!made) return;
+    made.seats.sort((one, other) => (other.seat === own) - (one.seat === own));
     keepInvitation(made);
-    await sit(made.seats[0].token, !isAlone);
+    keepNumber(made.seats[0].token, wanted.seed);
+    await sit(made.seats[0].token, !isAlone(table));
   });
 }
 
-/** Play the same game against the same players. */
-const again = () => make({ game: game.name, options: live.view.options, players: live.players });
+/** Play the same game against the same players; with friends, everybody moves a seat on. */
+function again() {
+  const { seat, players, view: { options } } = live;
+  if (isAlone(live)) return make({ game: game.name, options, players }, seat);
+  return make({ game: game.name, options, players: [...players.slice(1), players[0]] }, (seat || players.length) - 1);
+}
 
-/** Go to where a link leads: to a seat, or to watch. */
-const arrive = (hash) => (hash.startsWith(WATCH) ? lookOn(hash.slice(WATCH.length)) : sit(hash));
+const isAlone = ({ players }) => players.filter((one) => one === null).length < 2;
+
+/** Go to where a link leads: to a seat, to watch, or to a finished game. */
+async function arrive(hash) {
+  if (hash.startsWith(WATCH)) await lookOn(hash.slice(WATCH.length));
+  else if (hash.startsWith(GAME)) await replay(await sharedGame(hash.slice(GAME.length)), epoch);
+  else await sit(hash);
+}
 
 /** Watch a table; once its game is over, it is stepped through. */
 async function lookOn(secret) {
   const path = `v1/watch/${secret}`;
   const goesOn = () => watched === secret;
-  const look = (query) => patiently(() => ask(`${path}?${new URLSearchParams(query)}`), goesOn);
+  const look = (query) => patiently(() => ask(drawn(path, query)), goesOn);
   watched = secret;
   const isOver = await watch(look, (found) => {
     live = shown = { ...found, seat: 0, turn: found.turn ?? 0 };
@@ -136,10 +153,14 @@ async function lookOn(secret) {
     stepping(false);
     listMoves(live);
     markMove(live.turn);
-    showPlayers(found, game.levels);
+    if (found.picture) drawPicture(found);
+    else showPlayers(found, game.levels);
+    $("question").textContent = found.picture ? playersOf(found, game.levels) : "";
     $("status").replaceChildren(...(found.problem ? [found.problem] : played.slice(-game.seats).reverse().flatMap(told)));
   }, goesOn);
-  if (isOver) await replay(await ask(`${path}/record`), epoch);
+  if (!isOver) return;
+  await replay(await ask(`${path}/record`), epoch);
+  await goTo(live.turn);
 }
 
 /** Take the seat of a token; the address keeps it, so that a reload comes back to the table. */
@@ -174,6 +195,10 @@ function openTable(position) {
   $("paced").hidden = $("save").hidden = $("moves").hidden = !token;
   $("chair").hidden = Boolean(token);
   $("invite").hidden = !linksOf(token);
+  const number = numberOf(token);
+  $("number").textContent = Number.isInteger(number) ? `deal ${number}` : "";
+  $("judge").textContent = token ? "Review my moves" : "Review the moves";
+  $("picture").replaceChildren(); // what comes has not moved from there
   $("adviser").replaceChildren(...offered(game, adviser(game)));
   stepping(!token);
 }
@@ -218,7 +243,7 @@ async function leave() {
   if (isRunning() && !(await isSure())) return;
   clear();
   history.replaceState(null, "", location.pathname);
-  $("title").textContent = document.title = "card_envs";
+  $("title").textContent = document.title = nameOfPage();
   $("table").hidden = $("leave").hidden = $("problem").hidden = true;
   $("start").hidden = false;
   $("form").querySelector("button[type=submit]").focus({ preventScroll: true });
@@ -254,7 +279,7 @@ async function replay(found, now) {
   live = { ...position, moves, turn: found.moves.length };
   openTable(position);
   listMoves(live);
-  $("seat").replaceChildren(...game.seat_names.map((_, seat) => element("option", { value: seat }, `seat ${seat}`)));
+  $("seat").replaceChildren(...game.seat_names.map((_, seat) => element("option", { value: seat }, seatName(seat))));
   $("chair").hidden = game.seats === 1;
   show(position);
 }
@@ -280,6 +305,8 @@ async function follow(position, steps = []) {
   if (now !== epoch) return;
   if (isBack() && shown.turn <= position.turn) show(shown, false, atHand); // at rest, though the game goes on
   else show(position);
+  const forced = position.your_turn && !isBack() && playsItself(position);
+  if (forced) setTimeout(() => now === epoch && live === position && !isBack() && move(forced), Number($("pace").value));
   if (position.your_turn || position.outcome.over || position.problem) return;
   const since = position.turn;
   const later = await ask(seatPath({ wait: WAIT, since }));
@@ -302,6 +329,14 @@ function listMoves({ turn, moves }) {
 /** The positions after the first of some moves, but for the last. */
 const between = (since, turn) => Array.from({ length: Math.max(0, turn - since - 1) }, (_, i) => since + 1 + i);
 
+/** The move that a position plays by itself, if that is wanted: the only one, or the first of a patience that only has moves home. */
+function playsItself({ view: { legal }, picture }) {
+  if (!isOn("forced")) return undefined;
+  const { moves = "{}", home } = new DOMParser().parseFromString(picture, "image/svg+xml").documentElement.dataset;
+  const goesHome = game.seats === 1 && home && Object.values(JSON.parse(moves)).every(([, target]) => target === home);
+  return legal.length === 1 || goesHome ? legal[0] : undefined;
+}
+
 /** Ask for something at the table, and show what comes of it, or else where the table is. */
 async function act(what, body, then) {
   const seat = token;
@@ -317,7 +352,9 @@ function move(text) {
 }
 
 const undo = () => act("undo", { turn: live.turn }, async (reply) => {
-  await follow(reply);
+  let back = reply; // to where there was a choice, or else the same move would be played again
+  while (playsItself(back) && back.can_undo) back = await ask(drawn(`v1/seats/${token}/undo`), { turn: back.turn });
+  await follow(back);
   $("status").prepend("Taken back. ");
 });
 
@@ -454,24 +491,23 @@ async function help() {
 /** Show a position; `hand` is the move in question there, by default the judged one that follows or else the last one. */
 function show(position, passing = false, hand = position.turn + Number(isBack() && costOf(position.turn) !== undefined)) {
   const focus = document.activeElement;
-  const isInside = focus === $("table") || $("picture").contains(focus) || $("moves").contains(focus) || focus === $("again");
+  const isInside = focus === $("table") || $("picture").contains(focus) || $("moves").contains(focus) || $("after").contains(focus);
   if (isInside && focus !== $("table")) held = focus.closest("[data-place]")?.dataset.place ?? "";
   shown = position;
   atHand = hand;
   picked = "";
-  const drawing = new DOMParser().parseFromString(position.picture ?? "", "image/svg+xml").documentElement;
-  ["style", "width", "height"].forEach((name) => drawing.removeAttribute(name));
-  $("picture").replaceChildren(document.importNode(drawing, true));
+  drawPicture(position);
   const active = token && position === live && position.your_turn && !passing && !isBack();
-  const moves = active ? gestures() : {};
-  $("moves").replaceChildren(...Object.keys(moves).map(moveButton));
+  $("moves").replaceChildren(...(active ? moveButtons() : []));
   mark();
   markCost();
   $("status").replaceChildren(...(passing ? said(position) : status(position)));
   if (active) $("status").append(" ", keysTold());
   fit();
   $("question").textContent = isBack() ? "" : question(position, active);
-  $("again").hidden = !token || !isEnd(position) || position.players.filter((one) => one === null).length > 1;
+  $("after").hidden = !token || !isEnd(position) || isBack();
+  $("again").textContent = isAlone(position) ? "Play again" : "Rematch, seats changed";
+  $("asked").classList.toggle("won", !isBack() && isEnd(position) && verdict(position) === "You won");
   if (live.outcome.over) forget(token);
   $("table").dataset.state = active ? "yours" : isEnd(position) ? "over" : passing || position === live ? "waiting" : "back";
   $("at").max = live.turn;
@@ -487,18 +523,28 @@ function refocus() {
   const { firstChild: first } = $("moves");
   const places = [...$("picture").querySelectorAll("[data-place][tabindex]")];
   const place = places.find((one) => one.dataset.place === held) ?? places[0];
-  const wanted = held && first ? place ?? first : first ?? ($("again").hidden ? $("table") : $("again"));
+  const wanted = held && first ? place ?? first : first ?? ($("after").hidden ? $("table") : $("review"));
   wanted.focus({ preventScroll: true });
 }
 
-/** The legal moves: from place to place. */
-const gestures = () => JSON.parse($("picture").firstChild?.getAttribute("data-moves") || "{}");
-const placesOf = (name) => [...$("picture").querySelectorAll("[data-place]")].filter((one) => one.dataset.place === name);
 const isActive = () => Boolean($("moves").children.length);
 
-function moveButton(text) {
+/** The buttons of the legal moves, in the order in which their cards lie in the picture. */
+function moveButtons() {
+  const places = [...$("picture").querySelectorAll("[data-place]")].map((one) => one.dataset.place);
+  const order = (text) => places.indexOf(gestures()[text][0]) + 1 || places.length + 1;
+  const texts = Object.keys(gestures()).sort((one, other) => order(one) - order(other));
+  const inWordsOf = texts.map(inWords);
+  const faces = inShort(inWordsOf);
+  return texts.map((text, number) => {
+    const words = inWordsOf[number];
+    return moveButton(text, isClear(words, text) ? dressed(text) : [...faces[number], ...codeOf(words, text)]);
+  });
+}
+
+function moveButton(text, face) {
   const note = shown.move_notes[text] ? [element("span", { className: "note" }, noted(text, ""))] : [];
-  const button = element("button", { type: "button", title: titleOf(text), ariaLabel: labelOf(text) }, ...dressed(text), ...note);
+  const button = element("button", { type: "button", title: titleOf(text), ariaLabel: labelOf(text) }, ...face, ...note);
   button.dataset.move = text;
   button.addEventListener("click", () => move(text));
   return button;
@@ -538,23 +584,6 @@ function markCost() {
   }
 }
 
-/** A frame around the top card of a place, or around all of it where there is none. */
-function frame(group) {
-  const card = topCard(group);
-  const rect = document.createElementNS(SVG, "rect");
-  rect.setAttribute("class", "mark");
-  let box = { x: 0, y: 0, width: 100, height: 140 };
-  if (card) rect.setAttribute("transform", card.getAttribute("transform"));
-  else box = group.getBBox();
-  for (const name of ["x", "y", "width", "height"]) rect.setAttribute(name, box[name]);
-  rect.setAttribute("rx", 9);
-  if (card) card.after(rect);
-  else group.append(rect);
-  return rect;
-}
-
-const topCard = (group) => [...group.querySelectorAll("use")].pop();
-
 /** What is said of a position, as nodes. */
 function status(position) {
   if (position.problem) return [position.problem];
@@ -583,9 +612,9 @@ function said({ turn, seat }) {
 }
 
 /** A move in words, as nodes; a card as it is drawn, so that a whole trick has room. */
-function told({ seat, move: text }) {
+function told({ seat, move: text, card }) {
   const name = nameOf(seat);
-  return cardName(text) ? [`${capital(name)}: `, ...dressed(text), ". "] : [`${capital(did(name, orderOf(game, text)))}. `];
+  return cardName(text) ? [`${capital(name)}: `, ...dressed(text), ". "] : [`${capital(did(name, orderOf(game, text, card)))}. `];
 }
 
 const OUTCOMES = { "You won": "won", "You lost": "lost", Drawn: "drawn" };
@@ -604,7 +633,15 @@ function result(position) {
   const [own, ...others] = sidesFrom(position.seat).map((seat) => scores[seat]);
   const why = (game.ends[reason] ?? reason.replaceAll("_", " ")).replace("{score}", own);
   const points = others.length ? ` ${[own, ...others].join(" to ").replaceAll("-", "−")}` : why || reason === "won" ? "" : ` ${counted(game, own)}`;
-  return `${verdict(position)}${points}${why && `: ${why}`}.`;
+  return `${watched ? winners(position) : verdict(position)}${points}${why && `: ${why}`}.`;
+}
+
+/** How a game ended, for those who watched it. */
+function winners({ outcome: { reason, scores } }) {
+  const most = Math.max(...scores);
+  const names = scores.flatMap((score, seat) => (score === most ? [seatName(seat)] : []));
+  if (scores.length === 1) return reason === "won" ? "Won" : "Lost";
+  return names.length === scores.length ? "Drawn" : `${capital(names.join(" and "))} won`;
 }
 
 /** A seat of each side, a given one first. */
@@ -613,19 +650,15 @@ const sidesFrom = (seat) => [seat, ...game.sides.keys()].filter((one, number, al
 });
 
 const isWatching = () => $("table").classList.contains("watching");
-const nameOf = (seat) => isWatching() ? seatName(seat) : game.seat_names[(seat - (shown ?? live).seat + game.seats) % game.seats];
+const nameOf = (seat) => watched ? seatName(seat) : game.seat_names[(seat - (shown ?? live).seat + game.seats) % game.seats];
 
-const written = (one) => doneBy(nameOf(one.seat), game, one.move);
+const written = ({ seat, move: text, card }) => doneBy(nameOf(seat), orderOf(game, text, card), text);
 
 /** A move of the position that is shown, in words: with the card that goes, if it lies there for all to see. */
 function inWords(text) {
-  const order = orderOf(game, text);
   const [source] = (shown?.picture && gestures()[text]) || [];
   const [group] = source ? placesOf(source) : [];
-  const card = group && cardName(topCard(group)?.dataset.card);
-  if (!card || order.includes(card)) return order;
-  const named = order.replace(/\ba card\b/, `the ${card}`);
-  return named === order ? `${order} (${card})` : named;
+  return orderOf(game, text, group && topCard(group)?.dataset.card);
 }
 
 /** Words of a move, and what it comes to here, if the game says so. */
@@ -634,27 +667,16 @@ function noted(text, words) {
   return note && !words.includes(note) ? `${words}: ${note}` : words;
 }
 
-/** The same with the code of the move, as a title. */
+/** The same with the code of the move, as a title: also for those who do not want codes on buttons. */
 function titleOf(text) {
   const words = noted(text, capital(inWords(text)));
   return isClear(words, text) ? words : `${words} (${text})`;
 }
 
-/** The same as a label, which begins with what is written on the button. */
-function labelOf(text) {
-  if (shown.move_notes[text]) return noted(text, text);
-  const words = inWords(text);
-  return isClear(words, text) ? capital(words) : `${text}: ${words}`;
-}
+/** The same as a label; where there is a note, as it is written on the button. */
+const labelOf = (text) => (shown.move_notes[text] ? noted(text, text) : capital(inWords(text)));
 
 const isClear = (words, text) => cardName(text) || saysCode(words, text);
-
-/** What a place is called, without the cards that lie there; several of a name by what they have in common. */
-function label(name) {
-  const found = placesOf(name).map((one) => one.getAttribute("aria-label"));
-  if (!found.length) return name;
-  return found.length > 1 ? found[0].split(" ")[0] : found[0].split(":")[0];
-}
 
 /** Show the button that opens the status, where not all of it fits. */
 function fit() {
@@ -685,21 +707,14 @@ function tap(name) {
   if (picked && own.length === 1) return void move(own[0][0]);
   mark();
   $("question").textContent = picked
-    ? `${label(picked)}: where to? ${own.map(([, [, target]]) => label(target)).join(", ")}.`
+    ? `${labelOfPlace(picked)}: where to? ${own.map(([, [, target]]) => labelOfPlace(target)).join(", ")}.`
     : question(shown, true);
 }
 
 /** Say that nothing can be moved from a place now, and shake it. */
 function refuse(name) {
-  $("status").textContent = `${capital(label(name))}: nothing to move there now.`;
-  if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
-  for (const group of placesOf(name)) group.animate(SHAKE, 300);
-}
-
-/** The move from a place to where a double click sends its card. */
-function homeward(name) {
-  const home = $("picture").firstChild.dataset.home;
-  return Object.entries(gestures()).find(([, [source, target]]) => source === name && target === home)?.[0];
+  $("status").textContent = `${capital(labelOfPlace(name))}: nothing to move there now.`;
+  shake(name);
 }
 
 let drag = null;
@@ -744,11 +759,6 @@ function release(event) {
   if (event.type === "pointerup" && meant) move(meant[0]);
   else mark();
 }
-
-const isAt = (name, event) => placesOf(name).some((group) => {
-  const box = group.getBoundingClientRect();
-  return event.clientX > box.left - NEAR && event.clientX < box.right + NEAR && event.clientY > box.top - NEAR && event.clientY < box.bottom + NEAR;
-});
 
 function key(event) {
   if (event.key === "Escape") {
@@ -811,7 +821,7 @@ async function judge() {
     moves, judge: name, unit: game.margin_unit, goesOn: () => now === epoch && of === seat(),
     positionAt: (at) => (token ? ask(`v1/seats/${token}?at=${at}`) : ask("v1/replay", { record, seat: of, at })),
     ask: (view, move, at) => ask(`v1/judge#at=${at}${token ? "" : "&file="}`, { game: game.name, opponent: name, view, move }),
-    written: (text) => (cardName(text) ? dressed(text) : [orderOf(game, text)]),
+    written: (text, at) => (cardName(text) ? dressed(text) : [orderOf(game, text, text === moves[at] ? played[at].card : "")]),
   }));
   grey("judge", "");
   if (now === epoch && isBack()) show(shown);
@@ -823,6 +833,12 @@ $("form").addEventListener("submit", play);
 $("file").addEventListener("change", open);
 $("leave").addEventListener("click", leave);
 $("again").addEventListener("click", again);
+$("review").addEventListener("click", async () => {
+  stepping(true);
+  show(live);
+  await judge();
+});
+$("share").addEventListener("click", () => attempt(async () => shareGame(await ask(`v1/seats/${token}/record`))));
 $("invite").addEventListener("click", () => showLinks(linksOf(token), nameOf));
 $("on").addEventListener("click", () => attempt(() => sit(keptToken())));
 window.addEventListener("popstate", travel);
@@ -861,11 +877,13 @@ $("picture").addEventListener("pointercancel", release);
 $("picture").addEventListener("keydown", key);
 let lastShape = shape();
 window.addEventListener("resize", () => {
-  if (shape() === lastShape || !shown || isWatching()) return;
+  fit();
+  if (shape() === lastShape || !shown) return;
   lastShape = shape();
   const now = epoch;
   const at = shown.turn;
   attempt(async () => {
+    if (isWatching()) return void (shown.picture && drawPicture(await ask(drawn(`v1/watch/${watched}`))));
     const again = await positionAt(at);
     if (now !== epoch || shown.turn !== at) return;
     if (shown === live) live = { ...live, picture: again.picture };

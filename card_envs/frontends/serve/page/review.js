@@ -62,7 +62,7 @@ export function onCost(goTo) {
  * costliest ones by themselves.
  *
  * `positionAt(at)` gives a position, `ask(view, move, at)` the judge's `best`, and the `cost` and `error` of the move,
- * null where it has no opinion; `goesOn()` says whether it is still wanted; `written(move)` returns the nodes of one.
+ * null where it has no opinion; `goesOn()` says whether it is still wanted; `written(move, at)` returns the nodes of one.
  */
 export async function review({ moves, judge, unit, positionAt, ask, goesOn, written }) {
   clearReview();
@@ -89,11 +89,14 @@ function summary(judge, unit) {
   const all = [...costs.values()].filter(({ cost }) => cost !== null);
   if (!all.length) return ["There was no choice to judge.", ""];
   const total = all.reduce((sum, { cost }) => sum + cost, 0);
-  const worse = all.filter(isWorse).length;
+  const [name, remark = ""] = unit.split(/ \(|\)/);
+  const worse = all.filter(isWorse).map(({ cost }) => cost);
+  const mean = worse.reduce((sum, cost) => sum + cost, 0) / worse.length;
+  const by = worse.length ? `, by ${mean.toFixed(1)} ${name} on average and ${Math.max(...worse).toFixed(1)} at most` : "";
   const error = Math.hypot(...all.map((one) => one.error));
   return [
-    `Judged by ${judge}: ${count(all.length, "choice")} cost ${total.toFixed(1)} ± ${error.toFixed(1)} ${unit}.`,
-    `${worse || "None"} of ${count(all.length, "choice")} clearly cost something: more than ${SURE} errors, as 1 of 44 equal moves does by chance.`,
+    `Judged by ${judge}: ${worse.length || "none"} of ${count(all.length, "choice")} clearly worse than its own${by}.`,
+    `Clearly: by more than ${SURE} errors, as 1 of 44 equal moves is by chance. Each choice is compared with the best from there on, so that all of them (${total.toFixed(1)} ± ${error.toFixed(1)} ${name}) may cost more than there is to win.${remark && ` ${capital(remark)}.`}`,
   ];
 }
 
@@ -129,7 +132,7 @@ function figure({ played, best, cost }, most) {
 
 /** Return an entry of the costliest moves. */
 function costly(at, one, most) {
-  const words = [`${at + 1}. `, ...write(one.played), ", better ", ...write(one.best), " ", figure(one, most)];
+  const words = [`${at + 1}. `, ...write(one.played, at), ", better ", ...write(one.best, at), " ", figure(one, most)];
   const button = element("button", { type: "button" }, ...words);
   button.dataset.at = at;
   return element("li", {}, button);

@@ -7,11 +7,17 @@ import { tally } from "./kept.js";
 const BLANK = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg'/%3E"; // until a picture comes
 const ADVISER = "strong"; // who gives hints unless another one is chosen
 
+const NUMBERS = 1_000_000; // of deals: few enough to be told to somebody
+
 let games = []; // of the server
 
-/** Fill the form with these games; return whether all have a picture. */
-export function offer(found) {
+/** Return the number of some deal. */
+export const anyNumber = () => Math.floor(Math.random() * NUMBERS);
+
+/** Fill the form with these games; return whether all have a picture. `deals`: whether a deal may be chosen. */
+export function offer(found, deals) {
   games = found;
+  $("numbered").hidden = !deals;
   $("games").append(...games.map((one, number) => {
     const input = element("input", { type: "radio", name: "game", value: one.name, checked: number === 0 });
     const picture = element("img", { alt: "", src: BLANK });
@@ -54,7 +60,8 @@ export function wanted() {
     const value = JSON.parse(select.value);
     if (value !== null) options[select.name.slice(7)] = value;
   });
-  return { game: chosen().name, options, players: [null, ...seats().map((select) => select.value || null)] };
+  const number = $("deal").value === "" ? {} : { seed: Number($("deal").value) };
+  return { game: chosen().name, options, players: [null, ...seats().map((select) => select.value || null)], ...number };
 }
 
 /** Return who gives hints in a game: in a solitaire, the player of the level that was chosen in the form. */
@@ -81,7 +88,7 @@ function choose() {
   level();
   const fields = one.choices.length ? one.choices.map(choiceField) : Object.entries(one.options.properties ?? {}).map(optionField);
   $("options").replaceChildren(...fields.filter(Boolean));
-  $("more").hidden = !$("options").children.length;
+  $("more").hidden = !$("options").children.length && $("numbered").hidden;
 }
 
 /** Return the chosen game. */

@@ -1,10 +1,8 @@
-// A table that is watched: who plays, the moves, and the scores. Views come once the game is over.
+// A table that is watched: what all seats see, who plays, and the moves. Hands come once the game is over.
 
 import { $, element } from "./dom.js";
 
 const WAIT = 20; // seconds for a move, before asking again
-
-const SHOWN = "the moves and the scores, and once the game is over all cards";
 
 export const seatName = (seat) => `seat ${seat + 1}`;
 
@@ -23,13 +21,13 @@ export async function watch(ask, show, goesOn) {
   return false;
 }
 
-/** Show who sits where, and the scores, where the picture would be. */
-export function showPlayers({ players, outcome }, levels) {
+/** Return who sits where. */
+export function playersOf({ players }, levels) {
   const named = (player) => (player === null ? "a person" : levels.find((one) => one.player === player)?.name ?? player);
-  const rows = players.map((player, seat) => {
-    const score = outcome ? String(outcome.scores[seat]).replace("-", "−") : "";
-    return element("tr", {}, ...[seatName(seat), named(player), score].map((text, column) => element(column ? "td" : "th", { scope: column ? undefined : "row" }, text)));
-  });
-  const caption = element("caption", {}, outcome ? `You watch: ${SHOWN}.` : "You watch: this table shows nothing before its end.");
-  $("picture").replaceChildren(element("table", {}, caption, element("tbody", {}, ...rows)));
+  return `You watch: ${players.map((player, seat) => `${seatName(seat)} is ${named(player)}`).join(", ")}.`;
+}
+
+/** Say who sits where at a table that shows nothing before its end, where the picture would be. */
+export function showPlayers(table, levels) {
+  $("picture").replaceChildren(element("p", {}, `${playersOf(table, levels)} This table shows nothing before its end.`));
 }
