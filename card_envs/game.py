@@ -642,7 +642,7 @@ class Game:
         Of a solitaire, that is all that its player sees. `determinize` changes nothing in it, whoever's the cards.
         """
         views = [self.view.view(state, seat) for seat in range(self.rules.NUM_SEATS)]
-        hidden = {"hand": []} if len(views) > 1 and "hand" in views[0] else {}
+        hidden: dict[str, Any] = {"hand": []} if len(views) > 1 and "hand" in views[0] else {}
         names = [f"seat {seat + 1}" for seat in range(len(views))]
         return {**_in_common(views), **hidden, "seat": 0, "legal": [], "names": names}
 

@@ -273,6 +273,26 @@ def test_forced_moves_play_themselves(page: Any, game: Game) -> None:
 
 
 @pytest.mark.mechanics
+def test_a_number_deals_the_same_again(page: Any, game: Game, address: str) -> None:
+    """The number stands at the table, behind "More"; the page is called after the game."""
+    page.unroute("**/v1/tables")
+    views = []
+    for number in ("4711", "4711", ""):
+        page.check(f"input[value={game.name}]")
+        if page.get_attribute("#more", "open") is None:
+            page.click("#more summary")
+        page.fill("#deal", number)
+        page.click("form button[type=submit]")
+        page.wait_for_selector(READY)
+        assert page.title() == page.inner_text("#title") == game.title
+        assert (page.text_content("#number") == "deal 4711") == bool(number)
+        views.append(seen_at(page.url, address)["view"])
+        leave(page)
+        assert page.title() == "Card games"
+    assert views[0] == views[1]
+
+
+@pytest.mark.mechanics
 def test_after_the_game(page: Any, game: Game, browser: Any) -> None:
     """A review is the first thing that is offered; a link holds the whole game, for any browser."""
     if game.rules.NUM_ACTIONS >= 20:
