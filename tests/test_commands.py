@@ -55,9 +55,11 @@ def test_versions() -> None:
 def test_games_and_players_are_completed_at_the_shell() -> None:
     def completed(*words: str) -> list[str]:
         line = ["card-envs", *words, ""]
-        shell = {"COMP_WORDS": " ".join(line), "COMP_CWORD": str(len(line) - 1)}
         code = "import sys; sys.argv = ['card-envs']; from card_envs.__main__ import main; main()"
-        return run_python("-c", code, _CARD_ENVS_COMPLETE="complete_bash", **shell).stdout.split()
+        asked = run_python(
+            "-c", code, _CARD_ENVS_COMPLETE="complete_bash", COMP_WORDS=" ".join(line), COMP_CWORD=str(len(line) - 1)
+        )
+        return asked.stdout.split()
 
     shipped = [game for game in GAMES.values() if game != GAME]
     assert set(completed("compare")) >= {game.name for game in shipped}

@@ -115,10 +115,10 @@ PROGRAMS = {
     folder: set(re.findall(r'"(--[a-z-]+)"', "".join(path.read_text() for path in (ROOT / folder).glob("*.py"))))
     for folder in ("training", "benchmarks", "examples", "tests")
 }
-OTHERS = {  # options of other programs: pip, ruff, torchrun, pytest, typer, linkers, esbuild, and of what `check` runs
+OTHERS = {  # options of other programs: git, pip, ruff, torchrun, pytest, typer, linkers, esbuild, what `check` runs
     "--editable", "--index-url", "--install-completion", "--nproc-per-node", "--nnodes", "--node-rank", "--master-addr",
     "--pyargs", "--maxfail", "--ignore", "--events", "--sources", "--export", "--no-entry", "--stack-first",
-    "--strip-all", "--version", "--bundle", "--outdir", "--fix",
+    "--strip-all", "--version", "--bundle", "--outdir", "--fix", "--always", "--dirty", "--exclude", "--abbrev",
 }  # fmt: skip
 EXTERNAL = {  # names of other libraries and of what programs write, which no code here has
     "breakpoint", "taskset", "profiler", "max_episode_steps", "SubprocVecEnv", "AsyncVectorEnv", "EventSource",

@@ -54,10 +54,10 @@ class Measure:
         """Return in a sentence what is played."""
         game, names = self.contest.game, " and ".join(self.contest.names)
         options = "".join(f", {name}={value}" for name, value in self.contest.options)
-        how = "the same deals" if game.is_solitaire else "deals played twice, with the sides swapped"
+        twice = "" if game.is_solitaire else " twice, with the sides swapped,"
         anchors = ", ".join(f"{name} {margin:.4g}" for name, margin in self.anchors.items())
-        played = f"{game.title} (version {game.version}{options}): {self.pairs:,} of {how}, by it and each of {names}"
-        return f"{played}; mean margin of {anchors}."
+        played = f"{self.pairs:,} deals played{twice} by it and each of {names}"
+        return f"{game.title} (version {game.version}{options}): {played}; mean margin of {anchors}."
 
 
 def measures(quick: bool) -> dict[str, Measure]:

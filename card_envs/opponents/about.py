@@ -33,7 +33,7 @@ def about(opponent: Opponent) -> str:
 def figures_of(name: str, game: Game) -> tuple[str, str, float | None]:
     """Return the description of an opponent by its short name, its measured strength, and microseconds per move.
 
-    Strength is the margin over `greedy` in an episode, or the share of deals won, with the 95 % interval. No weights
+    Strength is the margin over `greedy` per deal, or the share of deals won, with the 95 % interval. No weights
     are loaded: this reads the name and the stored facts.
     """
     kind = parse(name, game, load=_without_weights).describe()
@@ -46,7 +46,7 @@ def figures_of(name: str, game: Game) -> tuple[str, str, float | None]:
         else:
             pairing = (pair for pair in comparison["pairings"] if {pair["first"], pair["second"]} == {name, GREEDY})
             over = next((_margin_of(name, pair) for pair in pairing), None)
-            strength = "" if over is None else _interval(over, 1, "+z.1f")
+            strength = "" if over is None else _interval(over, 1 / comparison["deals_per_episode"], "+z.1f")
         return kind, strength, policy["microseconds_per_move"]
     return kind, "", None
 
@@ -59,7 +59,7 @@ def _margin_of(name: str, pair: dict[str, Any]) -> dict[str, float]:
     return {"mean": -margin["mean"], "low": -margin["high"], "high": -margin["low"]}
 
 
-def _interval(figure: dict[str, float], scale: int, form: str, unit: str = "") -> str:
+def _interval(figure: dict[str, float], scale: float, form: str, unit: str = "") -> str:
     mean, low, high = (f"{scale * figure[key]:{form}}" for key in ("mean", "low", "high"))
     return f"{mean} ({low} to {high}){unit}"
 

@@ -36,7 +36,7 @@ export function judgement(at, words) {
   if (one.cost === null) return `${played}: the judge has no opinion.`;
   if (one.best === one.played) return `${played} was the judge's choice.`;
   if (one.cost <= 0) return `${played} was as good as ${best}.`; // also where that can still be played
-  return `${played} instead of ${best} cost ${one.cost.toFixed(1)} ± ${one.error.toFixed(1)}.`;
+  return `${played} cost ${one.cost.toFixed(1)} ± ${one.error.toFixed(1)}; better: ${best}.`;
 }
 
 /** Show which position is on the table, of a game of that many moves by now. */
