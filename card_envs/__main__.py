@@ -277,7 +277,7 @@ def score(
     files.check_output(json_file)
     workers, messages = Executor(processes, ray), command.message_console(form)
     tell = partial(messages.print, soft_wrap=True)
-    tasks = [task for each in groups for task in _score.tasks_of(each, measures, not best, tell)]
+    tasks = [task for each in groups for task in _score.contests_of(each, measures, not best, tell)]
     scores, records, stopped = list[_score.Score](), list[dict[str, Any]](), False
     with workers:
         for name, measure, contest in tasks:
@@ -334,19 +334,19 @@ def review(
     origin = provenance(Plan(game, [by], seed, tuple(saved.options.items()), False)) | circumstances()
     with workers:
         reviews, stopped = command.judge_all({f"judged by {by}": work}, workers, console)
-    (found,) = reviews.values()
-    title = f"{game.title}: {len(found.moves)} of {found.total} decisions, judged by {by}, in {game.view.MARGIN_UNIT}"
+    (review,) = reviews.values()
+    title = f"{game.title}: {len(review.moves)} of {review.total} decisions, judged by {by}, in {game.view.MARGIN_UNIT}"
 
     def show() -> None:
-        if stopped and not found.moves:
+        if stopped and not review.moves:
             console.print(command.NONE_JUDGED)
             return
-        console.print(command.sheet_of(title, {record.name: found}, by_seat=True))
-        command.show_costliest(console, found)
+        console.print(command.review_sheet(title, {record.name: review}, by_seat=True))
+        command.show_costliest(console, review)
 
     if picture is not None:
-        command.draw_costs(title, found, picture)
-    deliver(found.as_dict() | {"provenance": origin}, json_file, show)
+        command.draw_costs(title, review, picture)
+    deliver(review.as_dict() | {"provenance": origin}, json_file, show)
     if stopped:
         raise typer.Exit(STOPPED)
 

@@ -81,14 +81,14 @@ def group_figures(contest: Contest, part: Part) -> list[dict[str, Any]]:
     others, groups = [(name, range(i, i + 1)) for i, name in enumerate(contest.names[:start])], []
     for name, players in contest.groups:
         groups.append((name, range(start, start := start + len(players))))
-    even, found = 0.0 if contest.game.is_solitaire else 0.5, []
+    even, rows_of_groups = 0.0 if contest.game.is_solitaire else 0.5, []
     for (first, ours), (second, theirs) in [*combinations(groups, 2), *product(groups, others)]:
         margins, wins = (leads(contest, of, ours, theirs) for of in (part.margins, part.wins - even))
         means, won = margins.mean(axis=-1), over_trainings(wins).scaled(1, even)
-        found.append({
+        rows_of_groups.append({
             "first": first, "second": second, "trainings": [len(ours), len(theirs)],
             "win_share": Estimate(won.mean, max(won.low, 2 * even - 1), min(won.high, 1.0)),
             "margin": over_trainings(margins), "lowest": means.mean(axis=1).min(), "highest": means.mean(axis=1).max(),
             "improvement": improvement(means),
         })  # fmt: skip
-    return found
+    return rows_of_groups

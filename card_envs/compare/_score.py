@@ -42,8 +42,8 @@ class Measure:
 
     def contest_of(self, group: Group, sampled: bool) -> Contest:
         """Return what an agent plays, or all trainings of a method."""
-        own, groups = self.contest, (group,) if len(group[1]) > 1 else ()
-        return Contest(own.game, (*own.players, *group[1]), own.seed, own.options, sampled, groups=groups)
+        rivals, groups = self.contest, (group,) if len(group[1]) > 1 else ()
+        return Contest(rivals.game, (*rivals.players, *group[1]), rivals.seed, rivals.options, sampled, groups=groups)
 
     def on_scale(self, margin: float) -> float:
         """Return the score of a margin: straight lines lead from the middle anchor to the others, and beyond."""
@@ -62,18 +62,18 @@ class Measure:
 
 def measures(quick: bool) -> dict[str, Measure]:
     """Return the standard measure of each game that has one. Raises ValueError if a game has other rules by now."""
-    stored, found = read_json(strength_folder() / "measure.json"), {}
+    stored, by_game = read_json(strength_folder() / "measure.json"), {}
     for name, entry in stored["games"].items():
         game = get_game(name)
         if game.version != entry["version"]:
             raise ValueError(f"{stored['name']}: expected version {entry['version']} of {name}, got {game.version}")
         contest = Contest(game, tuple(stored["opponents"]), stored["seed"], tuple(entry["options"].items()))
         label, pairs = ("-quick", entry["quick_pairs"]) if quick else ("", entry["pairs"])
-        found[name] = Measure(stored["name"] + label, contest, pairs, entry["anchors"])
-    return found
+        by_game[name] = Measure(stored["name"] + label, contest, pairs, entry["anchors"])
+    return by_game
 
 
-def tasks_of(
+def contests_of(
     group: Group, measures: Sequence[Measure], sampled: bool, say: Callable[[str], object]
 ) -> list[tuple[str, Measure, Contest]]:
     """Return what an agent or method plays; say in which games it can't. Raises ValueError if in none."""
@@ -128,8 +128,8 @@ def rows_of(scores: Sequence[Score]) -> Iterator[list[str]]:
     for score in sorted(scores, key=lambda score: (score.measure.contest.game.title, -score.by_training.mean())):
         scaled, *margins = score.figures.values()
         name, time = f"{score.measure.contest.game.title}:\n{score.name}", score.trainings[0].microseconds_per_move
-        shown = f"{scaled.mean:z.1f}\n{span(scaled, 'z.1f')}", *(on_one_line(margin, False) for margin in margins)
-        yield [name, *shown, duration(time)]
+        scale = f"{scaled.mean:z.1f}\n{span(scaled, 'z.1f')}", *(on_one_line(margin, False) for margin in margins)
+        yield [name, *scale, duration(time)]
 
 
 def score_notes(scores: Sequence[Score]) -> Iterator[str]:

@@ -78,7 +78,7 @@ def review_policies(
     decisions = f"{fewest} decisions" if fewest == most else f"{fewest} to {most} decisions"
     title = f"{game.title}: {decisions} of each from {games} games against itself, judged by {by}"
     title += ", stopped before all were judged" if stopped else ""
-    console.print(sheet_of(title, reviews, by_seat=False))
+    console.print(review_sheet(title, reviews, by_seat=False))
     for name, review in reviews.items():
         lines = [f"\n  {cost_text(review, move)}" for move in review.costliest()]
         console.print(Text(f"{name}: costliest moves{''.join(lines)}" if lines else f"{name}: {NONE_WORSE}"))
@@ -90,7 +90,7 @@ def review_policies(
     return {name: review.as_dict() for name, review in reviews.items()}, stopped
 
 
-def sheet_of(title: str, reviews: Mapping[str, Review], by_seat: bool) -> Sheet:
+def review_sheet(title: str, reviews: Mapping[str, Review], by_seat: bool) -> Sheet:
     """Return a table with a row for each phase of each review, or of each of its seats."""
     some = next(iter(reviews.values()))
     few = "" if by_seat else f"; means have errors from {FEW} games and {LEAST} decisions on"

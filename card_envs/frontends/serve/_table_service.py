@@ -132,11 +132,11 @@ class TableService:
         known = len(moves) if request.since is None else request.since
         public = table.header.watch == "public"
         await self._until(table, lambda: course.over or (public and len(course.moves) != known), request.wait)
-        found = self._watched(table, _first_new_move(request.since, moves, table))
-        view, tall = found.view, request.picture == "tall"
+        watched = self._watched(table, _first_new_move(request.since, moves, table))
+        view, tall = watched.view, request.picture == "tall"
         if request.picture and view:
-            found.picture = await self.advice.quick.run(lambda: draw(course.game, view, tall))
-        return found
+            watched.picture = await self.advice.quick.run(lambda: draw(course.game, view, tall))
+        return watched
 
     async def record(self, request: messages.TokenRequest) -> GameRecord:
         return self._record((await self._find(request.token))[0])
