@@ -258,9 +258,10 @@ def score(
     form: Form = "table",
     json_file: JsonFile = None,
 ) -> None:
-    """Measure agents by the standard measure: fixed opponents and deals, on a scale from random to strong.
+    """Measure agents by the standard measure.
 
-    A paragraph for a paper says how. Ctrl-C shows the scores that are complete.
+    That is fixed opponents and deals, with a scale from random to strong. A paragraph for a paper says how. Ctrl-C shows
+    the scores that are complete.
     """
     from card_envs.compare import _command as command
     from card_envs.compare import _score

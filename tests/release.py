@@ -45,6 +45,7 @@ open("view.json", "w").write(json.dumps(env.view(env.agent_selection)))
 CORE: dict[str, tuple[list[str], str]] = {
     "games": ([], GAME),
     "compare": ([GAME, "greedy", "trivial", "--pairs", "4"], "mirrored pairs"),
+    "score": (["trivial", "--game", SOLVED, "--quick"], "card_envs-1-quick"),
     "survey": ([GAME, "--episodes", "4"], "episodes"),
     "generate": ([GAME, "--players", "greedy", "--games", "4", "--format", "jsonl", "--out", "games"], "decisions"),
     "solve": ([SOLVED, "--packs", "1", "--seconds", "2"], "packs"),

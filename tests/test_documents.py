@@ -124,7 +124,7 @@ EXTERNAL = {  # names of other libraries and of what programs write, which no co
     "breakpoint", "taskset", "profiler", "max_episode_steps", "SubprocVecEnv", "AsyncVectorEnv", "EventSource",
     "QValueActor", "ActionMask", "MultiAgentOffPolicyAlgorithm", "seconds_playing", "seconds_valuing",
     "seconds_updating", "back_alley_v1", "_v1", "nohup", "fixed_size_list", "serialize_game_and_state", "embedding_bag",
-    "GymEnv", "dist_fn", "RLModule", "FORWARDED_ALLOW_IPS",
+    "GymEnv", "dist_fn", "RLModule", "FORWARDED_ALLOW_IPS", "ProbabilisticActor",
 }  # fmt: skip
 KEY = re.compile(r"(?<![\w.-])([a-z_]{3,})=(?=[\w\[\"'{])")
 NO_PATH = re.compile(r"^js/built|^card_envs/native|-v\d$|_$")  # what is built, ids of environments, parts of a text

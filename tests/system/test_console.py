@@ -36,6 +36,7 @@ OUTPUTS = {
     ("compare", "json_file"): f"{COMPARE} --json OUT.json",
     ("compare", "picture"): f"{COMPARE} --picture OUT.png",
     ("compare", "records"): f"{COMPARE} --records OUT",
+    ("score", "json_file"): f"score trivial --game {SHIPPED} --quick --json OUT.json",
     ("review", "json_file"): "review game.json --by search:8 --json OUT.json",
     ("review", "picture"): "review game.json --by search:8 --picture OUT.png",
     ("survey", "json_file"): "survey high_card --episodes 16 --json OUT.json",
