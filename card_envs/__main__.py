@@ -260,8 +260,8 @@ def score(
 ) -> None:
     """Measure agents by the standard measure.
 
-    That is fixed opponents and deals, with a scale from random to strong. A paragraph for a paper says how. Ctrl-C shows
-    the scores that are complete.
+    That is fixed opponents and deals, with a scale from random to strong. A paragraph for a paper says how. Ctrl-C
+    shows the scores that are complete.
     """
     from card_envs.compare import _command as command
     from card_envs.compare import _score
