@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 import socket
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -15,7 +16,7 @@ from typing import Any, TypeVar
 
 from card_envs.engine.buffers import check_int
 from card_envs.system.files import error_text
-from card_envs.system.processes import begin_worker, why_no_workers
+from card_envs.system.processes import begin_worker, handled, why_no_workers
 
 Portion = TypeVar("Portion")
 Result = TypeVar("Result")
@@ -114,8 +115,12 @@ def _over_pool(
     """Yield number and result of each portion as they are finished. Raises BrokenProcessPool if a worker dies."""
     others = set(active_children())
     pool = ProcessPoolExecutor(processes, get_context("spawn"), begin_worker)
+    interrupts: list[Any] = []  # held back: one within `submit` can leave a lock of the pool taken for ever
     try:
-        numbers = {pool.submit(work, portion): number for number, portion in portions.items()}
+        with handled(lambda *caught: interrupts.append(caught), "SIGINT"):
+            numbers = {pool.submit(work, portion): number for number, portion in portions.items()}
+        if interrupts:
+            signal.raise_signal(signal.SIGINT)
         for future in as_completed(numbers):
             yield numbers[future], future.result()
     except BaseException:
