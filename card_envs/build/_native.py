@@ -283,13 +283,16 @@ def player_file(layout: str, first: list[tuple[int, Any]]) -> bytes:
 
 def _target_files(game: Game, functions: list[CompiledFunction], target: Any, objects: Path) -> dict[str, bytes]:
     """Return the files of a game for a target, by name."""
+    from card_envs.build._api import name_in_c
+
     players = {export.player: export for export in functions if export.file}
     known = describe_game(game)
     known["opponents"] = list(players)
     known["about_opponents"] = {
         name: about(replace(load_opponent(player.made_of, game), name=name)) for name, player in players.items()
     }
-    known["levels"] = [level._asdict() for level in levels(game, players)]
+    offered = [name for name in opponent_names(game) if name_in_c(name) in players]
+    known["levels"] = [{**level._asdict(), "player": name_in_c(level.player)} for level in levels(game, offered)]
     known["judges"] = [name for name, player in players.items() if "search:" in player.made_of]
     known["players"] = {
         name: {
