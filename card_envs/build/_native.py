@@ -288,10 +288,12 @@ def _target_files(game: Game, functions: list[CompiledFunction], target: Any, ob
     players = {export.player: export for export in functions if export.file}
     known = describe_game(game)
     known["opponents"] = list(players)
+    names = {name_in_c(name): name for name in opponent_names(game)}  # by which strength was measured
     known["about_opponents"] = {
-        name: about(replace(load_opponent(player.made_of, game), name=name)) for name, player in players.items()
+        name: about(replace(load_opponent(player.made_of, game), name=names.get(name, name)))
+        for name, player in players.items()
     }
-    offered = [name for name in opponent_names(game) if name_in_c(name) in players]
+    offered = [names[name] for name in players if name in names]
     known["levels"] = [{**level._asdict(), "player": name_in_c(level.player)} for level in levels(game, offered)]
     known["judges"] = [name for name, player in players.items() if "search:" in player.made_of]
     known["players"] = {
