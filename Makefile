@@ -47,7 +47,7 @@ docs: $(VENV)/docs  ## the documentation site in build/docs: warnings are errors
 	$(BIN)/python docs/links.py build/docs
 	@echo "the site: build/docs/index.html"
 
-build: $(VENV)/train  ## compile GAME or all games ahead of time, for this machine (six minutes on two cores): all starts at once
+build: $(VENV)/train  ## compile GAME or all games ahead of time, for this machine (three minutes on two cores): all starts at once
 	$(BIN)/python -m card_envs build $(GAME)
 
 native: $(VENV)/wheels  ## C libraries of GAME or all games, with players (WITH="--opponent NAME": others), in build/api
