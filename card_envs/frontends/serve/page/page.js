@@ -385,7 +385,6 @@ function showAdvice(moves, prices) {
     button.querySelector("small")?.remove();
     if (short) button.append(figure(short));
     button.classList.toggle("best", one === best);
-    button.setAttribute("aria-label", [labelOf(one.move), long].filter(Boolean).join(": "));
   }
   buttons.get(best.move).scrollIntoView({ block: "nearest" });
   for (const name of gestures()[best.move] ?? []) {
@@ -544,7 +543,7 @@ function moveButtons() {
 
 function moveButton(text, face) {
   const note = shown.move_notes[text] ? [element("span", { className: "note" }, noted(text, ""))] : [];
-  const button = element("button", { type: "button", title: titleOf(text), ariaLabel: labelOf(text) }, ...face, ...note);
+  const button = element("button", { type: "button", title: titleOf(text) }, ...face, ...note);
   button.dataset.move = text;
   button.addEventListener("click", () => move(text));
   return button;
