@@ -385,6 +385,7 @@ function showAdvice(moves, prices) {
     button.querySelector("small")?.remove();
     if (short) button.append(figure(short));
     button.classList.toggle("best", one === best);
+    button.title = [titleOf(one.move), long].filter(Boolean).join(": ");
   }
   buttons.get(best.move).scrollIntoView({ block: "nearest" });
   for (const name of gestures()[best.move] ?? []) {
@@ -399,7 +400,7 @@ function showAdvice(moves, prices) {
   $("question").textContent = next ? `Next best: ${inWords(next.move)}, ${why}.` : rest || question(shown, true);
 }
 
-/** A figure of a hint on a move: for the eye, since the button's label says it at length. */
+/** A figure of a hint on a move: for the eye, since the button's title says it at length. */
 function figure(short) {
   const made = element("small", { ariaHidden: "true" });
   made.dataset.worth = short;
@@ -537,13 +538,15 @@ function moveButtons() {
   const faces = inShort(inWordsOf);
   return texts.map((text, number) => {
     const words = inWordsOf[number];
-    return moveButton(text, isClear(words, text) ? dressed(text) : [...faces[number], ...codeOf(words, text)]);
+    return isClear(words, text) ? moveButton(text, text, dressed(text)) : moveButton(text, words, faces[number], codeOf(words, text));
   });
 }
 
-function moveButton(text, face) {
-  const note = shown.move_notes[text] ? [element("span", { className: "note" }, noted(text, ""))] : [];
-  const button = element("button", { type: "button", title: titleOf(text) }, ...face, ...note);
+/** A button for a move: its face, which says it in `words`, what it comes to unless they say that, and its code as small print. */
+function moveButton(text, words, face, code = []) {
+  const note = noted(text, words).slice(words.length);
+  const notes = note ? [element("span", { className: "note" }, note)] : [];
+  const button = element("button", { type: "button", title: titleOf(text) }, ...face, ...notes, ...code);
   button.dataset.move = text;
   button.addEventListener("click", () => move(text));
   return button;
@@ -671,9 +674,6 @@ function titleOf(text) {
   const words = noted(text, capital(inWords(text)));
   return isClear(words, text) ? words : `${words} (${text})`;
 }
-
-/** The same as a label; where there is a note, as it is written on the button. */
-const labelOf = (text) => (shown.move_notes[text] ? noted(text, text) : capital(inWords(text)));
 
 const isClear = (words, text) => cardName(text) || saysCode(words, text);
 
