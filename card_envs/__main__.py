@@ -332,7 +332,9 @@ def review(
     saved = GameRecord.load(record)
     game, decided = record_decisions(saved, seat)
     work = ReviewTask(Plan(game, seed=seed), by, decided)
-    origin = provenance(Plan(game, [by], seed, tuple(saved.options.items()), False)) | circumstances()
+    origin = (
+        provenance(Plan(game, [by], seed, tuple(saved.options.items()), False)) | circumstances() if json_file else {}
+    )
     with workers:
         reviews, stopped = command.judge_all({f"judged by {by}": work}, workers, console)
     (review,) = reviews.values()

@@ -639,7 +639,7 @@ class Game:
     def public_view(self, state: State) -> dict[str, Any]:
         """Return what spectators see: what all seats' views have in common, without a hand; `names` are of the seats.
 
-        Of a solitaire, that is all that its player sees. `determinize` changes nothing in it, whoever's the cards.
+        Of a solitaire, that is all that its player sees. `determinize` for any seat leaves it as it is.
         """
         views = [self.view.view(state, seat) for seat in range(self.rules.NUM_SEATS)]
         hidden: dict[str, Any] = {"hand": []} if len(views) > 1 and "hand" in views[0] else {}

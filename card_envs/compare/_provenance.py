@@ -1,4 +1,4 @@
-"""Where figures and data sets come from: what decides their games, digests of players included, and the machine.
+"""Provenance of figures and data sets: what determines their games, with digests of the players, and the machine.
 
 A digest tells whether a player is still the one that began a set of games.
 """

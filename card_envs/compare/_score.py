@@ -94,7 +94,7 @@ def contests_of(
 
 
 class Score:
-    """What an agent, or all trainings of a method, did in a game.
+    """The results of an agent, or of all trainings of a method, in a game.
 
     Attributes:
         name, measure, results: of the agent or method; what was played; the results of all players.

@@ -90,11 +90,8 @@ class Evaluation:
                 name: play_pairs(game, policy, name, self.pairs, seed, options=options, sampled=sampled)
                 for name in self.plan.names
             }
-        mean, *earlier = (
-            fmean(result.margin_per_deal.mean for result in each.values())
-            for each in (results, *(measured for _, measured in self.history))
-        )
-        if self.best and mean > max(earlier, default=-math.inf):
+        earlier = (_mean_margin(measured) for _, measured in self.history)
+        if self.best and _mean_margin(results) > max(earlier, default=-math.inf):
             save_model(self.best, game, module_to_onnx(policy.module, game))  # type: ignore[attr-defined]
         self.history.append((step, results))
         for name, result in results.items():
@@ -162,6 +159,11 @@ def figures(results: Mapping[str, PairResult]) -> dict[str, float]:
         by_tag |= {of_name: share.mean, f"{of_name}_low": share.low, f"{of_name}_high": share.high}
         by_tag[f"strength/margin_{name}"] = result.margin_per_deal.mean
     return by_tag
+
+
+def _mean_margin(results: Mapping[str, PairResult]) -> float:
+    """Return the mean over the opponents of the margin per deal."""
+    return fmean(result.margin_per_deal.mean for result in results.values())
 
 
 def evaluate_every(

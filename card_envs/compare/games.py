@@ -35,7 +35,7 @@ MOST_DEALS = 1 << 62  # so that their numbers are those of tables
 
 @dataclass(frozen=True)
 class Plan:
-    """What is played; subclasses add what their task needs. A plan and the numbers of some deals decide these deals.
+    """What is played; subclasses add what their task needs. A plan and the numbers of deals determine the games.
 
     Attributes:
         game: the game.

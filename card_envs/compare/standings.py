@@ -130,7 +130,7 @@ class Standings:
 
     @property
     def intervals(self) -> dict[str, Any]:
-        """How many intervals there are, and how likely all of them hold at the least (Bonferroni)."""
+        """The number of intervals, and a lower bound of the probability that all of them hold (Bonferroni)."""
         of_policies = sum(isinstance(each, Estimate) for policy in self.policies for each in vars(policy).values())
         number = of_policies - (self.anchor in self.contest.names) + 2 * len(self.pairings) + 3 * len(self.groups)
         return {"each": LEVEL, "number": number, "all_at_least": max(0.0, round(1 - number * (1 - LEVEL), 4))}

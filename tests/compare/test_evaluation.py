@@ -228,7 +228,7 @@ def test_each_measurement_is_of_its_time_and_step() -> None:
 
 
 def test_the_best_network_is_kept(tmp_path: Path) -> None:
-    """Where a mean margin is the highest so far, and as it was then; it is an opponent like others."""
+    """The folder holds the network with the highest mean margin so far, and loads as an opponent."""
     pytest.importorskip("onnxscript")
     learner, folder = module(), tmp_path / "best"
     evaluation = quiet(learner, against=["greedy", "random"], best=folder)

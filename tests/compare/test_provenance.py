@@ -1,4 +1,4 @@
-"""Where figures come from is in every file of them."""
+"""Every file of figures has its provenance."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TEAMS = next(game for game in GAMES.values() if 1 < game.num_sides < game.rules.
 
 
 def test_every_file_of_figures_has_its_provenance(tmp_path: Path) -> None:
-    """What decides the games, a digest of each player, and the command, moment and machine."""
+    """The games' settings, a digest of each player, the command, the date and the machine."""
     words = (TEAMS.name, "greedy", "trivial", *short_words(TEAMS))
     for command, arguments in (
         ("compare", (*words, "--pairs", 8, "--records", tmp_path, "--best")),
