@@ -102,12 +102,11 @@ def sit_down(page: Any, game: Game, options: dict[str, Any], opponent: str = "gr
         if level.count():
             level.check()
         else:
-            page.click("#others > summary")
+            unfold(page, "#others")
             for select in page.locator("select[name=player]").all():
                 select.select_option(opponent)
     if options:
-        if page.get_attribute("#more", "open") is None:  # as it was left by an earlier game
-            page.click("#more summary")
+        unfold(page, "#more")
         for name, value in options.items():
             page.select_option(f"select[name='option {name}']", json.dumps(value))
     page.click("form button[type=submit]")
@@ -126,8 +125,13 @@ def leave(page: Any) -> None:
 
 def more(page: Any) -> None:
     """Open what is not needed to play."""
-    if page.get_attribute("#extra", "open") is None:
-        page.click("#extra > summary")
+    unfold(page, "#extra")
+
+
+def unfold(page: Any, details: str) -> None:
+    """Open a part of the page, unless an earlier game left it open."""
+    if page.get_attribute(details, "open") is None:
+        page.click(f"{details} > summary")
 
 
 def is_grey(page: Any, button: str) -> bool:
