@@ -7,10 +7,10 @@ import math
 from types import TracebackType
 from typing import Any
 
-from rich.progress import BarColumn, Progress, TextColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from torch.utils.tensorboard import SummaryWriter
 
-from .command import CompilingColumn, console
+from .command import console
 from .run_folder import RunFolder
 
 # The group in which TensorBoard shows a figure of the log: that of the first prefix that fits its name.
@@ -47,7 +47,7 @@ class Watcher:
         self._progress = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(BAR),
-            CompilingColumn(),
+            TimeElapsedColumn(),
             *map(TextColumn, columns),
             console=console,
             transient=True,

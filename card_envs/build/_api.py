@@ -22,7 +22,7 @@ from card_envs.opponents.search import SearchPolicy
 from card_envs.opponents.search._budget import Budget
 from card_envs.opponents.search._decide import SearchBatch, SearchWorkspace, new_results, new_workspace
 from card_envs.opponents.search._lines import new_line_scratch
-from card_envs.opponents.search._parts import NoArrays, asks_python, moves_part, ranks_macros, scripted_moves
+from card_envs.opponents.search._parts import NoArrays, moves_part, ranks_macros, scripted_moves
 from card_envs.opponents.search._workers import limit_arms
 from card_envs.reviews._judge import WORLDS
 
@@ -182,7 +182,7 @@ def _export_answer(game: Game, policy: Any, name: str) -> tuple[Functions, Any]:
 def _export_search(game: Game, policy: SearchPolicy, name: str) -> tuple[Functions, Any]:
     """Return the functions of a search for one decision, and its arrays. Raises ValueError."""
     ranks, budget = ranks_macros(policy), policy.budget(None)
-    if asks_python(policy) or policy.seconds is not None or (policy.prior is not None and not ranks):
+    if policy.seconds is not None or (policy.prior is not None and not ranks):
         raise ValueError(f"{name}: can't be exported: it keeps to a time, or asks a policy in Python")
     move, baseline = (scripted_moves, NoArrays()) if ranks else moves_part(policy.rollout)
     parts, workspace = new_workspace(policy, budget)

@@ -28,14 +28,6 @@ Macro: TypeAlias = NDArray[np.int16]  # [L], L up to MAX_LENGTH
 Macros: TypeAlias = NDArray[np.int16]  # [C, L] of one table, or [B, C, L]
 
 
-def last_of(macro: Macro) -> int:
-    """Return the last action of a macro-action."""
-    step = 0
-    while step + 1 < macro.shape[0] and macro[step + 1] != NO_ACTION:
-        step += 1
-    return int(macro[step])
-
-
 def observation_hash(obs: Int8s) -> np.uint64:
     """Return a hash of an observation, padded to a multiple of 8 bytes."""
     words = obs.view(np.uint64)

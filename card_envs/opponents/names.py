@@ -15,7 +15,7 @@
     KEY            VALUE            see `SearchPolicy`
     moves          single | turn    single actions, or macro-actions up to the next revealed card
     prior          NAME             names the baseline, prunes or ranks the candidates
-    rollout        NAME             plays for the mover's side in playouts, instead of greedy
+    rollout        NAME             network of n-tuples or moves that plays for the mover's side, instead of greedy
     leaf           NAME             n-tuple network that values the position where a playout stops
     leaf_after     K                number of chance events before it stops
     leaf_playout   SHARE            weight of the playout to the end by greedy in the result, 0 to 1

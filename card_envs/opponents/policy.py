@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass, fields
 from functools import partial, wraps
-from inspect import signature
 from pathlib import Path
 from types import FunctionType, MethodType
-from typing import Any, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -187,11 +186,6 @@ def _with_check(method: Function, question: str = "act") -> Function:
     return ask  # type: ignore[return-value]
 
 
-def _unchecked(method: Any) -> Any:
-    """Return the method as its class defines it, without the check that `Policy` adds; anything else as it is."""
-    return vars(method).get(UNCHECKED, method) if isinstance(method, FunctionType) else method
-
-
 class Policy:
     """A player. Subclasses implement `act`; everything else has a default.
 
@@ -208,7 +202,6 @@ class Policy:
         bot_name: the scripted player that it is, if it is one.
         is_quick: True if it takes less than a millisecond per move.
         is_compiled: True if `compiled_moves` plays like it in machine code.
-        ranking: what of `compiled_moves` ranks macro-actions if it is the prior of a search.
         trained_options: of the game, in training; None: unknown.
         origin: the folder that it was loaded from, and what its files were like then; None: elsewhere.
     """
@@ -218,7 +211,6 @@ class Policy:
     bot_name = ""
     is_quick = False
     is_compiled = False
-    ranking: Literal["", "network", "n-tuples"] = ""
     trained_options: dict[str, Any] | None = None
     origin: tuple[Path, Any] | None = None
 
@@ -226,7 +218,7 @@ class Policy:
         super().__init_subclass__(**arguments)
         for name in QUESTIONS:
             method = getattr(cls, name)
-            if method is not getattr(Policy, name) and method is _unchecked(method):
+            if method is not getattr(Policy, name) and not hasattr(method, UNCHECKED):
                 setattr(cls, name, _with_check(method, name))
 
     @_with_check
@@ -587,41 +579,17 @@ def as_policy(player: PolicyLike, where: str, game: Game | None = None) -> Polic
         game: that it must play, if it says which it plays; None: any.
 
     Raises:
-        ValueError: it is something else, such as a class or a name, or it plays another game; or its `reset` can't be
-            called without arguments.
+        ValueError: it is something else, such as a class or a name, or it plays another game.
     """
     policy = player.policy if isinstance(player, Opponent) else player
     if not can_act(policy):
         raise ValueError(f"{where}: expected a Policy, or another object with act, got {short_repr(policy)}")
-    _check_reset(getattr(policy, "reset", None), f"{where}: {type(policy).__name__}.reset")
-    if not (isinstance(policy, Policy) and _is_checked(policy)):
+    if not isinstance(policy, Policy):
         policy = AdaptedPolicy(policy)
     playing = getattr(player, "game", None)
     if game is not None and isinstance(playing, Game) and playing != game:
         raise ValueError(f"{where}: {policy.name} plays {playing.name}, not {game.name}")
     return policy
-
-
-def _is_checked(policy: Policy) -> bool:
-    """Return whether the policy's answers are checked: none of its methods was replaced after its class was made."""
-    methods = [getattr(type(policy), name) for name in QUESTIONS]
-    of_classes = all(method is not _unchecked(method) or method in vars(Policy).values() for method in methods)
-    return of_classes and not vars(policy).keys() & set(QUESTIONS)
-
-
-def _check_reset(reset: Any, where: str) -> None:
-    """Check that a policy's `reset`, if it has one, can be called without arguments. Raises ValueError."""
-    if reset is None:
-        return
-    try:
-        signature(reset).bind()
-    except TypeError:  # also for what is no function
-        got = f"reset{signature(reset)}" if callable(reset) else short_repr(reset)
-        raise ValueError(
-            f"{where}: expected a method without arguments, which forgets earlier episodes, got {got}"
-        ) from None
-    except ValueError:  # a function of another language does not say what it takes
-        return
 
 
 def hide_seed(rng: np.random.Generator) -> np.random.Generator:

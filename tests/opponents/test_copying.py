@@ -41,7 +41,7 @@ def all_players(game: Game, folder: Path) -> list[Opponent]:
         name for name in opponent_names(game) if not is_timed(game, name) and name not in ("champion", "search:1024")
     ]
     names += [
-        "search:2,rollout=trivial",
+        "search:2,prior=trivial",
         str(folder / "mine"),
         f"search:4,prior={folder / 'mine'}",
         "tests.conftest:FirstLegal",

@@ -14,14 +14,11 @@ from card_envs.compiling import specialize
 from card_envs.engine.table import Table
 from card_envs.game import Game, Int8s, State, reveals
 from card_envs.opponents.macros import MAX_LENGTH, NO_ACTION, Macros, PlanCache
-from card_envs.opponents.networks._afterstate_network import new_scorer, score_macros
-from card_envs.opponents.networks.policies import LookaheadPolicy
 from card_envs.opponents.policy import Decisions, decisions_at
 from card_envs.opponents.search import SearchPolicy
 from card_envs.opponents.search._candidates import find_macros, new_expansion
 from card_envs.opponents.search._decide import SearchResults
-from card_envs.opponents.search._parts import keep_best
-from tests.conftest import games_under_test, observed, positions, redealt, some, table_of, untrained
+from tests.conftest import games_under_test, observed, positions, redealt, some, table_of
 
 each_solitaire = pytest.mark.parametrize(
     "game", [game for game in games_under_test() if game.is_solitaire], ids=lambda game: game.name
@@ -141,51 +138,6 @@ def test_macros_begin_with_the_actions_to_try(game: Game) -> None:
         assert {actions[0] for actions in others} <= {legal[0]}
         fewer += len(others) < len(macros_of(game, state, most)) - 1
     assert fewer > 5
-
-
-def test_the_best_arms_are_kept() -> None:
-    rng, cut = np.random.default_rng(0), 0
-    keep = specialize(keep_best)
-    for _ in range(300):
-        scores = rng.integers(0, 6, 12).astype(np.float32)  # many are equal
-        live = rng.integers(0, 2, 12).astype(np.int8)
-        live[rng.integers(12)] = 1
-        most = int(rng.integers(2, 6))
-        ranked = sorted(np.flatnonzero(live), key=lambda arm: -scores[arm])
-        best = keep(most, scores, np.zeros(12, np.int64), live)
-        assert best == ranked[0]
-        assert np.flatnonzero(live).tolist() == sorted(ranked[:most])
-        cut += len(ranked) > most
-    assert cut > 100
-
-
-def rank_at(states: NDArray[Any], scorer: Any, macros: Macros, live: Int8s, scores: Any) -> None:
-    score_macros(states[0], macros, macros.shape[0], scorer, np.zeros(macros.shape[0], np.uint64), live, scores)
-
-
-@pytest.mark.parametrize(("worlds", "arms", "kept"), [(2, 256, 2), (40, 256, 40), (40, 5, 5)])
-@pytest.mark.mechanics
-def test_only_the_macros_that_a_network_ranks_first_are_tried(game: Game, worlds: int, arms: int, kept: int) -> None:
-    policy = untrained(game, LookaheadPolicy, [16, 8])
-    states = some(positions(game), 12, seed=6)
-    decisions = decisions_at(game, states)
-    search = SearchPolicy(game, worlds, moves="turn", prior=policy, arms=arms, threads=1)
-    found = search.search(decisions, np.random.default_rng(1))
-    scorer = new_scorer(game, policy.network)  # type: ignore[arg-type]
-    several = 0
-    for i, state in enumerate(states):
-        candidates = max(2 * worlds, 2 * game.rules.NUM_ACTIONS)
-        macros = macros_of(game, state, candidates)
-        live, scores = np.ones(len(macros), np.int8), np.zeros(len(macros), np.float32)
-        specialize(rank_at, game, "greedy")(states[i : i + 1], scorer, macros, live, scores)
-        best = sorted(np.flatnonzero(live), key=lambda c: -scores[c])[:kept]
-        assert found.baselines[i] == macros[best[0], 0]
-        tried = {int(macros[c, 0]) for c in best} if len(best) > 1 else set()  # one candidate needs no world
-        assert set(np.flatnonzero(found.stats.worlds[i])) == tried
-        assert np.isfinite(found.expected[i]) == (len(best) > 1)
-        assert found.macros[i].tolist() in macros[best].tolist()
-        several += len(best) > 1
-    assert several > 5
 
 
 # Plans

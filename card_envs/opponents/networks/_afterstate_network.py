@@ -1,4 +1,4 @@
-"""Compiled inference for networks that score actions or macro-actions by their afterstates: microseconds each.
+"""Compiled inference for networks that score actions by their afterstates: microseconds each.
 
 The first layer is linear, so its sum over the position is computed once and shared by all actions; each action adds
 only the entries that it changes. Zeros are skipped in the first and the second layer.
@@ -14,30 +14,18 @@ from numpy.typing import NDArray
 from card_envs.compiling import specialize
 from card_envs.engine.buffers import FLOAT32, checked
 from card_envs.engine.sums import Floats, add_rows
-from card_envs.game import GREEDY, Game, Int8s, State, UInt64s, bot_move
-from card_envs.opponents.macros import Macro, Macros, last_of
+from card_envs.game import GREEDY, Game, State, bot_move
+from card_envs.opponents.macros import Macro
 from card_envs.opponents.networks._sparse import add_row
 from card_envs.opponents.networks.afterstates import (
-    ENDS_DEAL,
-    MOVES_AGAIN,
-    NOT_MERGED,
-    ONE,
     AfterstateWorkspace,
     MoveRows,
     copy_all,
-    draw_lookahead_worlds,
-    follow_macro,
-    is_first_reached,
-    load_decision,
     new_afterstate_workspace,
     new_rows,
-    obs_size,
     write_afterstates,
     write_decision,
-    write_entry,
-    write_flags,
     write_lookahead,
-    write_outcome,
     writer_of,
 )
 
@@ -152,42 +140,6 @@ def score_row(move: int, baseline: int, scorer: NetworkScorer) -> Any:
     """Return the score of a move whose row is written."""
     rows = scorer.rows
     return score(rows.starts[move], rows.starts[move + 1], rows.actions[move] == baseline, scorer)
-
-
-def score_macros(
-    state: State, macros: Macros, number: int, scorer: NetworkScorer, reached: UInt64s, live: Int8s, scores: Floats
-) -> None:
-    """Score the first `number` macro-actions of a table with a network with lookahead; the first is the baseline.
-
-    Macro-actions with the same afterstate are merged: only the first stays live.
-
-    Args:
-        state: not modified.
-        macros: [C, L].
-        number: how many macro-actions to score.
-        scorer: this thread's network and workspace.
-        reached: [C] scratch.
-        live: [C] set to 0 for those merged into another.
-        scores: [C] written where live.
-    """
-    moves, rows = scorer.moves, scorer.rows
-    size = obs_size(moves)
-    load_decision(state, moves)
-    draw_lookahead_worlds(state.seat, moves)
-    sum_position(scorer)
-    num_different = 0
-    for c in range(number):
-        there, mark = follow_macro(state, macros[c], moves)
-        if not is_first_reached(there, reached, num_different):
-            live[c] = 0
-            continue
-        num_different += 1
-        ends_deal = mark == ENDS_DEAL
-        end = write_outcome(state, macros[c], ends_deal, moves, rows, 0)
-        if there == NOT_MERGED:
-            end = write_entry(size + last_of(macros[c]), ONE, rows, end)
-        end = write_flags(mark == MOVES_AGAIN, ends_deal, c == 0, moves, rows, end)
-        scores[c] = score(0, end, c == 0, scorer)
 
 
 def sum_position(scorer: NetworkScorer) -> None:

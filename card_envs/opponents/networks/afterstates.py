@@ -13,7 +13,7 @@ and the action id is not an input.
 
 In games with many actions per turn, most orders of the same actions lead to the same position. There, `greedy` then
 continues for all seats in a few determinizations until a few hidden cards have been revealed; the input is the mean of
-the observations. Macro-actions are represented likewise.
+the observations.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from card_envs.game import (
     play,
     reveals,
 )
-from card_envs.opponents.macros import NO_ACTION, Macro, observation_hash
+from card_envs.opponents.macros import observation_hash
 from card_envs.opponents.networks._sparse import BYTE, SparseRows
 
 NUM_WORLDS = 6  # for actions that reveal a hidden card
@@ -109,7 +109,6 @@ class AfterstateWorkspace(NamedTuple):
         worlds: [2 + NUM_AHEAD] a world, its state after an action, and the worlds of the lookahead.
         before, after, agreed: [D] observations.
         legal_now, legal_after, legal_there: [A].
-        single: [1] an action as a macro-action.
         key: [1] the stream of the worlds.
         sums: [D] summed observations.
         followed: [A] hashes of the afterstates of the legal actions; reached: [A] those that differ.
@@ -125,7 +124,6 @@ class AfterstateWorkspace(NamedTuple):
     legal_now: Int8s
     legal_after: Int8s
     legal_there: Int8s
-    single: Macro
     key: UInt64s
     sums: NDArray[np.int16]
     followed: UInt64s
@@ -162,7 +160,6 @@ def new_afterstate_workspace(game: Game) -> AfterstateWorkspace:
         legal_now=np.zeros(rules.NUM_ACTIONS, np.int8),
         legal_after=np.zeros(rules.NUM_ACTIONS, np.int8),
         legal_there=np.zeros(rules.NUM_ACTIONS, np.int8),
-        single=np.zeros(1, np.int16),
         key=np.zeros(1, np.uint64),
         sums=np.zeros(size, np.int16),
         followed=np.zeros(rules.NUM_ACTIONS, np.uint64),
@@ -268,8 +265,7 @@ def write_followed(
     size, begin = obs_size(workspace), end
     moves_again, ends_deal = mark & MOVES_AGAIN != 0, mark & ENDS_DEAL != 0
     if ends_deal or number > 1:
-        workspace.single[0] = action
-        end = write_outcome(state, workspace.single, ends_deal, workspace, rows, end)
+        end = write_outcome(state, action, ends_deal, workspace, rows, end)
     if reveals(state, action):
         end = write_entry(size + action, ONE, rows, end)
     end = write_flags(moves_again, ends_deal, is_baseline, workspace, rows, end)
@@ -306,13 +302,13 @@ def draw_lookahead_worlds(seat: int, workspace: AfterstateWorkspace) -> None:
 
 
 def write_outcome(
-    state: State, macro: Macro, ends_deal: bool, workspace: AfterstateWorkspace, rows: MoveRows, end: int
+    state: State, action: int, ends_deal: bool, workspace: AfterstateWorkspace, rows: MoveRows, end: int
 ) -> int:
-    """Append the changes by a macro-action; return the number of entries then."""
+    """Append the changes by an action; return the number of entries then."""
     if ends_deal:
-        follow_macro(state, macro, workspace)
+        follow_action(state, action, workspace)
         return write_changes(workspace.before, workspace.after, workspace.scale, rows, end)
-    sum_ahead(macro, state.seat, workspace)
+    sum_ahead(action, state.seat, workspace)
     return write_means(workspace.before, workspace.sums, workspace.scale, rows, end)
 
 
@@ -345,9 +341,16 @@ def play_move(state: State, action: int, num_worlds: int, workspace: AfterstateW
 
 
 def follow_action(state: State, action: int, workspace: AfterstateWorkspace) -> tuple[np.uint64, int]:
-    """Return the hash of the afterstate that an action leads to, and what `AfterstateWorkspace.kept` says of it."""
-    workspace.single[0] = action
-    there, mark = follow_macro(state, workspace.single, workspace)
+    """Follow an action in worlds[1]; return the afterstate's hash, and what `AfterstateWorkspace.kept` says of it.
+
+    An action that reveals a card is never merged: its hash is NOT_MERGED.
+    """
+    lookahead = workspace.worlds[1]
+    workspace.worlds[1] = state
+    if reveals(lookahead, action):
+        return NOT_MERGED, KEPT | MOVES_AGAIN
+    size = obs_size(workspace)
+    there, mark = follow_seen(lookahead, action, state.seat, workspace.all_see_alike, workspace.after, size)
     return there, KEPT | mark
 
 
@@ -365,23 +368,10 @@ def merge_moves(baseline: int, followed: UInt64s, reached: UInt64s, kept: Int8s)
     return number
 
 
-def follow_macro(state: State, macro: Macro, workspace: AfterstateWorkspace) -> tuple[np.uint64, int]:
-    """Play a macro-action and follow it in worlds[1]; return the afterstate's hash and MOVES_AGAIN, ENDS_DEAL or 0.
-
-    An action that reveals a card is never merged: its hash is NOT_MERGED.
-    """
-    seat, lookahead = state.seat, workspace.worlds[1]
-    workspace.worlds[1] = state
-    last = play_to_last(lookahead, macro)
-    if reveals(lookahead, last):
-        return NOT_MERGED, MOVES_AGAIN
-    return follow_seen(lookahead, last, seat, workspace.all_see_alike, workspace.after, obs_size(workspace))
-
-
 def follow_seen(
     state: State, action: int, seat: int, all_see_alike: bool, seen: Int8s, size: int
 ) -> tuple[np.uint64, int]:
-    """Play an action that reveals no card and follow it; return as `follow_macro` does.
+    """Play an action that reveals no card and follow it; return the afterstate's hash and MOVES_AGAIN, ENDS_DEAL or 0.
 
     What the seat then sees is written into `seen`, of which an observation has the first `size` entries.
     """
@@ -400,24 +390,14 @@ def is_first_reached(there: np.uint64, reached: UInt64s, number: int) -> bool:
     return alike == 0
 
 
-def play_to_last(state: State, macro: Macro) -> int:
-    """Play a macro-action except its last action, and return that one."""
-    step = 0
-    while step + 1 < macro.shape[0] and macro[step + 1] != NO_ACTION:
-        play(state, macro[step])
-        step += 1
-    return int(macro[step])
-
-
-def sum_ahead(macro: Macro, seat: int, workspace: AfterstateWorkspace) -> None:
-    """Sum a seat's observations a few revealed cards after a macro-action over the worlds, in `workspace.sums`."""
+def sum_ahead(action: int, seat: int, workspace: AfterstateWorkspace) -> None:
+    """Sum a seat's observations a few revealed cards after an action over the worlds, in `workspace.sums`."""
     worlds, after, sums, size = workspace.worlds, workspace.after, workspace.sums, obs_size(workspace)
     for j in range(sums.shape[0]):
         sums[j] = 0
     for k in range(NUM_AHEAD):
         worlds[1] = worlds[2 + k]
-        last = play_to_last(worlds[1], macro)
-        play_ahead(worlds[1], last, seat, workspace.all_see_alike, CHANCE_AHEAD, MAX_AHEAD)
+        play_ahead(worlds[1], action, seat, workspace.all_see_alike, CHANCE_AHEAD, MAX_AHEAD)
         observe(worlds[1], seat, after[:size])
         for j in range(sums.shape[0]):
             sums[j] += after[j]

@@ -39,7 +39,6 @@ class NTuplePolicy(TrainedPolicy):
 
     architecture: ClassVar[Architecture] = "n-tuple"
     is_quick = True
-    ranking = "n-tuples"
     max_positions: int
 
     def __init__(self, game: Game, weights: Weights, sampled: bool = True, max_positions: int = MAX_POSITIONS) -> None:

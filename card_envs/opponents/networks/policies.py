@@ -297,10 +297,6 @@ class LookaheadPolicy(AfterstatePolicy):
     architecture = "lookahead"
     lookahead = True
 
-    @property
-    def ranking(self) -> Literal["", "network"]:  # type: ignore[override]
-        return "" if self.network is None else "network"
-
 
 ARCHITECTURES: dict[Architecture, type[TrainedPolicy]] = {
     kind.architecture: kind for kind in (NetworkPolicy, AfterstatePolicy, LookaheadPolicy)

@@ -58,7 +58,6 @@ class Budget(NamedTuple):
         racing_margin: c, standard deviations.
         refine_steps: Metropolis steps for each world.
         candidates: most macro-actions to find: C of `Arms`.
-        arms: how many of them a ranking prior keeps.
     """
 
     worlds: int
@@ -67,7 +66,6 @@ class Budget(NamedTuple):
     racing_margin: float
     refine_steps: int
     candidates: int
-    arms: int
 
     def with_max_worlds(self, max_worlds: int) -> Budget:
         """Return the budget with another `max_worlds`, and the other bounds to match."""
@@ -77,7 +75,7 @@ class Budget(NamedTuple):
     def of_lines(self, number: int, worlds: int) -> Budget:
         """Return the budget of two given arms or fewer that are tried in that many worlds, whatever comes out."""
         return self._replace(
-            worlds=worlds, max_worlds=worlds, z_threshold=0.0, racing_margin=math.inf, candidates=number, arms=number
+            worlds=worlds, max_worlds=worlds, z_threshold=0.0, racing_margin=math.inf, candidates=number
         )
 
 

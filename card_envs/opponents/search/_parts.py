@@ -6,7 +6,7 @@ compiled, so that what a search lacks costs nothing.
 
 | stub | functions |
 | --- | --- |
-| `find_arms` | `take_unranked`, `rank_by_network`, `rank_by_ntuples` |
+| `find_arms` | `take_unranked`, `rank_by_ntuples` |
 | `roll_out` | `play_to_end`, `roll_out_by_policy` |
 | `next_moves`, in `roll_out_by_policy` | `scripted_moves`, `network_moves`, `lookahead_moves`, `ntuple_moves` |
 | `leaf_value` | `margin_at_end`, `ntuple_value` |
@@ -21,18 +21,15 @@ import numpy as np
 from card_envs.compiling import stub
 from card_envs.compiling._specialize import Functions
 from card_envs.engine.sums import Floats
-from card_envs.game import Int8s, Int64s, State, UInt64s, bot_move, load, play, reveals, score_margin
-from card_envs.opponents.macros import MAX_LENGTH, UNKNOWN, Macro, select_best
-from card_envs.opponents.networks._afterstate_network import (
-    NetworkScorer,
-    score_macros,
-)
+from card_envs.game import Int8s, Int64s, State, bot_move, load, play, reveals, score_margin
+from card_envs.opponents.macros import MAX_LENGTH, Macro
 from card_envs.opponents.networks._ntuples import (
     NTupleNetwork,
     planner_of,
     worth_at,
     write_best_macros,
 )
+from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
 from card_envs.opponents.policy import Policy
 from card_envs.opponents.search._budget import Arms, Budget
 from card_envs.opponents.search._candidates import MacroExpansion, find_macros, new_expansion
@@ -81,32 +78,6 @@ def take_unranked(state: State, baseline: int, tried: Int8s, budget: Budget, par
     return 0
 
 
-class NetworkRanking(NamedTuple):
-    """Macro-actions, ranked by a network with lookahead.
-
-    Attributes:
-        expansion: workspace to find them.
-        scorer: the network.
-        reached: [C] hashes of afterstates.
-        scores: [C] the macro-actions' scores.
-        order: [C] arms by score.
-    """
-
-    expansion: MacroExpansion
-    scorer: NetworkScorer
-    reached: UInt64s
-    scores: Floats
-    order: Int64s
-
-
-def rank_by_network(state: State, baseline: int, tried: Int8s, budget: Budget, part: NetworkRanking, arms: Arms) -> int:
-    """Take the macro-actions with the highest scores as arms; the best one is the baseline."""
-    number = find_macros(state, baseline, tried, budget.candidates, part.expansion, arms.macros)
-    mark_live(number, arms.live)
-    score_macros(state, arms.macros, number, part.scorer, part.reached, arms.live, part.scores)
-    return keep_best(budget.arms, part.scores, part.order, arms.live)
-
-
 class NTupleRanking(NamedTuple):
     """Macro-actions, ranked by an n-tuple network; `order` [C] is scratch."""
 
@@ -124,18 +95,6 @@ def mark_live(number: int, live: Int8s) -> None:
     """Mark the first `number` arms."""
     for arm in range(live.shape[0]):
         live[arm] = arm < number
-
-
-def keep_best(most: int, scores: Floats, order: Int64s, live: Int8s) -> int:
-    """Leave `most` live arms with the highest scores, of equal ones the first; return the best of all."""
-    number = live.shape[0]
-    for arm in range(number):
-        if live[arm] == 0:
-            scores[arm] = UNKNOWN
-        live[arm] = 0
-    for place in range(select_best(scores, number, most, order)):
-        live[order[place]] = 1
-    return order[0]
 
 
 # Rollouts. An agent that tries every action and plays on as it would is better than itself (policy improvement by
@@ -260,18 +219,14 @@ def arms_part(search: SearchSettings, budget: Budget) -> tuple[Any, Arrays]:
     prior, most = search.prior, budget.candidates
     if search.moves == "single":
         return take_unranked, new_expansion(search.game, 1, False, single=True)
-    if prior is None or not prior.ranking:
+    if not isinstance(prior, NTuplePolicy):
         return take_unranked, new_expansion(search.game, most, prior is None and search.rollout is None)
-    order, network = np.zeros(most, np.int64), prior.compiled_moves()[1]
-    if prior.ranking == "n-tuples":
-        return rank_by_ntuples, NTupleRanking(network, order)
-    expansion, reached = new_expansion(search.game, most, True), np.zeros(most, np.uint64)
-    return rank_by_network, NetworkRanking(expansion, network, reached, np.zeros(most, np.float32), order)
+    return rank_by_ntuples, NTupleRanking(prior.network(), np.zeros(most, np.int64))
 
 
 def ranks_macros(search: SearchSettings) -> bool:
     """Return whether the prior of a search ranks macro-actions."""
-    return search.moves == "turn" and search.prior is not None and search.prior.ranking != ""
+    return search.moves == "turn" and isinstance(search.prior, NTuplePolicy)
 
 
 def moves_part(policy: Policy | None, positions: int | None = None) -> tuple[Any, Arrays]:
@@ -281,11 +236,6 @@ def moves_part(policy: Policy | None, positions: int | None = None) -> tuple[Any
     return policy.compiled_moves(positions)
 
 
-def asks_python(search: SearchSettings) -> bool:
-    """Return whether a policy that is not compiled plays on."""
-    return search.rollout is not None and not search.rollout.is_compiled
-
-
 def rollout_part(search: SearchSettings) -> tuple[Functions, Arrays]:
     """Return the functions for `roll_out` and `next_moves`, and the arrays."""
     game = search.game
@@ -293,13 +243,9 @@ def rollout_part(search: SearchSettings) -> tuple[Functions, Arrays]:
     if moves is scripted_moves and search.leaf is None:
         return ((roll_out, play_to_end),), NoArrays()
     macro = np.zeros(MAX_LENGTH, np.int16)
-    rollout = RolloutArrays(np.array(game.sides), *stop_of(search), macro, player)
+    stop = (NEVER, NEVER) if search.leaf is None else (search.leaf_after, MAX_ACTIONS)
+    rollout = RolloutArrays(np.array(game.sides), *stop, macro, player)
     return ((roll_out, roll_out_by_policy), (next_moves, moves)), rollout
-
-
-def stop_of(search: SearchSettings) -> tuple[int, int]:
-    """Return before how many chance events, and after how many actions, the rollouts of a search stop."""
-    return (NEVER, NEVER) if search.leaf is None else (search.leaf_after, MAX_ACTIONS)
 
 
 def leaf_part(search: SearchSettings) -> tuple[Any, Arrays]:

@@ -5,7 +5,7 @@ explain what the other seats did are drawn less often. A search is made of funct
 
 - candidates: single actions, or all that the seat can do before something hidden shows (`_candidates.py`);
 - prior: who names the baseline, and prunes (here) or ranks the candidates;
-- rollout: who plays the worlds on; policies that are not compiled do in `_rollout.py`;
+- rollout: who plays the worlds on;
 - leaf: where a rollout stops.
 
 `_decide.py` has the loop that calls them, and `_budget.py` how many worlds each arm gets. `_workers.py` lets threads
@@ -37,8 +37,7 @@ from card_envs.opponents.search._budget import (
     Budget,
 )
 from card_envs.opponents.search._decide import SearchBatch, SearchResults, new_results
-from card_envs.opponents.search._parts import asks_python, ranks_macros
-from card_envs.opponents.search._rollout import PolicyRollouts
+from card_envs.opponents.search._parts import ranks_macros
 from card_envs.opponents.search._settings import MAX_MACROS, PARTS, SearchSettings
 from card_envs.opponents.search._workers import FIRST_PLAYOUT, Pace, SearchWorkers, ThreadWorkers
 
@@ -46,8 +45,6 @@ LEAST_PROBABILITY = 0.01  # a prior's actions below it are not tried
 # Macro-actions that are found: this many for each world, at most MAX_MACROS. With a time, finding and trying them for
 # the first time may take a quarter of it.
 MACROS_PER_WORLD, FIRST_SHARE = 8, 0.25
-# Macro-actions that a network scores, each in about this time.
-SCORED_PER_WORLD, MAX_SCORED, SCORE_SECONDS = 2, 2048, 1e-5
 # In a name, these settings follow the budget if they are not what they are without being named.
 NAMED_SETTINGS = ("moves", *PARTS, "leaf_after", "leaf_playout", "arms")
 
@@ -63,10 +60,11 @@ class SearchPolicy(SearchSettings, Policy):
             exactly. What has begun is ended: with a slow rollout the first eight worlds may take longer.
         moves: "single": the candidates are single actions; "turn": all that the seat can do before something hidden
             shows, as macro-actions.
-        prior: its likeliest action is the baseline, and actions below 1 % are not tried. An n-tuple network or a
-            network with lookahead ranks macro-actions, and the best is the baseline. None: all actions are tried, and
-            the baseline is that of the rollout.
-        rollout: plays the worlds on for its side; None: the scripted player does for all.
+        prior: its likeliest action is the baseline, and actions below 1 % are not tried. An n-tuple network ranks
+            macro-actions, and the best is the baseline. None: all actions are tried, and the baseline is that of the
+            rollout.
+        rollout: plays the worlds on for its side, in compiled code: an n-tuple network, or one of moves, that plays the
+            likeliest. None: the scripted player does for all.
         leaf: an n-tuple network that values the position where a rollout stops; None: rollouts go to the end of the
             deal.
         leaf_after: a rollout stops before this many chance events.
@@ -197,10 +195,9 @@ class SearchPolicy(SearchSettings, Policy):
     def _decide(self, batch: SearchBatch, seconds: float | None, budget: Budget | None = None) -> SearchResults:
         """Return the results of decisions; by default, each has the budget of the search."""
         results = new_results(len(batch.states), batch.lines.shape[2], self.game.rules.NUM_ACTIONS)
-        rollouts = PolicyRollouts(self, np.random.default_rng(batch.keys)).try_stage if asks_python(self) else None
         budget = budget or self.budget(seconds, self._pace.playout_seconds)
         with self._of_thread.borrow(lambda: SearchWorkers(self, self.budget(None), self.threads or 1)) as workers:
-            moves = workers.decide(batch, budget, seconds, rollouts, results, self._pace)
+            moves = workers.decide(batch, budget, seconds, results, self._pace)
         return results._replace(moves=moves)
 
     def _baselines(self, decisions: Decisions) -> tuple[Int64s, Int8s]:
@@ -222,16 +219,13 @@ class SearchPolicy(SearchSettings, Policy):
             by_worlds = min(per_world * self.worlds, most)
             return by_worlds if seconds is None else min(by_worlds, int(FIRST_SHARE * seconds / seconds_each))
 
-        arms = max(affordable(1, self.arms, playout_seconds), 2)
-        least = 2 * self.game.rules.NUM_ACTIONS  # the baseline, and each action as a candidate
-        if not ranks_macros(self):
-            candidates = max(affordable(MACROS_PER_WORLD, MAX_MACROS, FIRST_BATCH * playout_seconds), least)
-        elif self.prior is not None and self.prior.ranking == "network":
-            candidates = max(affordable(SCORED_PER_WORLD, MAX_SCORED, SCORE_SECONDS), least)
+        if ranks_macros(self):  # n-tuple networks find the best alone
+            candidates = max(affordable(1, self.arms, playout_seconds), 2)
         else:
-            candidates = arms  # n-tuple networks find the best alone
+            least = 2 * self.game.rules.NUM_ACTIONS  # the baseline, and each action as a candidate
+            candidates = max(affordable(MACROS_PER_WORLD, MAX_MACROS, FIRST_BATCH * playout_seconds), least)
         steps = self._steps() if self.refine_steps is None else self.refine_steps
-        unlimited = Budget(0, 0, Z_THRESHOLD, 0.0, steps, candidates, arms)
+        unlimited = Budget(0, 0, Z_THRESHOLD, 0.0, steps, candidates)
         return unlimited.with_max_worlds(LONGER * self.worlds)
 
     def _steps(self) -> int:

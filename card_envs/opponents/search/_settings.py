@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, Literal, TypeAlias, get_args
 
 from card_envs.engine.buffers import check_choice, check_game, check_int
-from card_envs.game import Game
+from card_envs.game import GREEDY, Game
 from card_envs.opponents.networks.ntuple_policy import MOST_POSITIONS, NTuplePolicy
 from card_envs.opponents.policy import Policy, as_policy
 from card_envs.opponents.search._budget import MAX_STEPS, UNLIMITED
@@ -57,6 +57,12 @@ class SearchSettings:
         changes |= {name: as_policy(part, name, self.game) for name, part in self.named_parts().items()}
         for name, value in changes.items():
             object.__setattr__(self, name, value)
+        rollout = self.rollout
+        if rollout is not None and not rollout.is_compiled and rollout.bot_name != GREEDY:
+            raise ValueError(
+                f"rollout: expected {GREEDY}, an n-tuple network, or one of moves with two hidden layers, that plays "
+                f"the likeliest; got {rollout.name}"
+            )
         if self.leaf is None:
             if (self.leaf_after, self.leaf_playout) != (2, 0.0):
                 raise ValueError("leaf_after and leaf_playout: expected a leaf as well")

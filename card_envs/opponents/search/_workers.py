@@ -35,8 +35,6 @@ FIRST_PLAYOUT = 5e-5  # seconds that a playout takes, until it is known
 MOST_THREADS = 256  # that work at once for all searches of a process; there are no more than have been needed
 WHOLE, ARMS_ALONE, STAGE = (WorldShare(stages, 0, 1) for stages in (UNLIMITED, 0, 1))
 
-TryStage = Callable[[SearchBatch, int, Budget, SearchWorkspace], int]
-
 
 @cache
 def threads_of_process() -> ThreadPoolExecutor:
@@ -91,29 +89,27 @@ class SearchWorkers:
         self._judge, self._write_result = specialize(judge_arms), specialize(write_result)
 
     def decide(
-        self, batch: SearchBatch, budget: Budget, seconds: float | None, try_stage: TryStage | None,
-        results: SearchResults, pace: Pace,
-    ) -> int:  # fmt: skip
+        self, batch: SearchBatch, budget: Budget, seconds: float | None, results: SearchResults, pace: Pace
+    ) -> int:
         """Decide; return how many actions were played in all worlds.
 
         Args:
             batch: the decisions.
             budget: the budget of each.
             seconds: bound on each decision, which has all threads to itself; None: no bound.
-            try_stage: tries the arms of a stage in place of compiled code; None: compiled code does.
             results: written.
             pace: updated.
         """
         n, threads = len(batch.states), len(self.workspaces)
         self._limited = [limit_arms(workspace, budget.candidates) for workspace in self.workspaces]
-        if seconds is None and try_stage is None and (threads == 1 or n >= MANY * threads):
+        if seconds is None and (threads == 1 or n >= MANY * threads):
             bounds = [n * k // threads for k in range(threads + 1)]
 
             def work(k: int) -> int:
                 return self._decide(bounds[k], bounds[k + 1], WHOLE, batch, budget, self._limited[k], results)
 
             return sum(self._map(work))
-        return sum(self._in_stages(i, batch, budget, seconds, try_stage, results, pace) for i in range(n))
+        return sum(self._in_stages(i, batch, budget, seconds, results, pace) for i in range(n))
 
     def _map(self, work: Callable[[int], int]) -> list[int]:
         """Call a function for each thread, in parallel; return the results."""
@@ -122,9 +118,8 @@ class SearchWorkers:
         return list(threads_of_process().map(work, range(len(self.workspaces))))
 
     def _in_stages(
-        self, i: int, batch: SearchBatch, budget: Budget, seconds: float | None, try_stage: TryStage | None,
-        results: SearchResults, pace: Pace,
-    ) -> int:  # fmt: skip
+        self, i: int, batch: SearchBatch, budget: Budget, seconds: float | None, results: SearchResults, pace: Pace
+    ) -> int:
         """Make one decision, its stages shared among the threads, and look at the clock between them."""
         workspace, max_worlds = self._limited[0], budget.max_worlds
         arms, stats = workspace.arms, workspace.stats
@@ -132,9 +127,7 @@ class SearchWorkers:
         self._decide(i, i + 1, ARMS_ALONE, batch, budget, workspace, results)
         moves, last, going = 0, 0.0, True
         while going:
-            if try_stage is not None:
-                moves += try_stage(batch, i, budget, workspace)
-            elif last > WORTH_SHARING and len(self.workspaces) > 1:
+            if last > WORTH_SHARING and len(self.workspaces) > 1:
                 moves += self._share_stage(i, batch, budget, results)
             else:
                 moves += self._decide(i, i + 1, STAGE, batch, budget, workspace, results)

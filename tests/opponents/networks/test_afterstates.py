@@ -9,11 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from card_envs.compiling import specialize
-from card_envs.engine.dealing import draw_world
-from card_envs.engine.table import Table
 from card_envs.game import Game, bot_move, legal, observe, play, reveals, total
-from card_envs.opponents.macros import MAX_LENGTH, NO_ACTION, Macros, observation_hash
-from card_envs.opponents.networks._afterstate_network import AfterstateNetwork, new_scorer, score_macros
 from card_envs.opponents.networks.afterstates import (
     CHANCE_AHEAD,
     MAX_AHEAD,
@@ -26,14 +22,12 @@ from card_envs.opponents.networks.afterstates import (
     move_scale,
 )
 from card_envs.opponents.networks.policies import (
-    ILLEGAL,
     AfterstatePolicy,
     LookaheadPolicy,
     afterstates_of,
 )
 from card_envs.opponents.policy import decisions_at
 from tests.conftest import positions, redealt, some, untrained
-from tests.opponents.test_macros import macros_of
 
 pytestmark = pytest.mark.mechanics  # the games' own parts have tests of their own: test_contract.py, test_worlds.py
 
@@ -157,103 +151,6 @@ def test_lookahead_moves_lead_where_greedy_would(game: Game) -> None:
     # Where the deal is over before a hidden card shows, nothing is drawn.
     certain = (obs.astype(np.float32) - decisions.obs[decision]) * move_scale(game.rules)[:size]
     np.testing.assert_array_equal(found[over, :size], certain[~alike][over])
-
-
-def draw_six(first: int, last: int, states: Any, obs: Any, key: Any, worlds: Any) -> None:
-    """The worlds that settled moves lead to, [B, WORLDS_AHEAD]; `obs` is padded."""
-    for i in range(first, last):
-        key[0] = observation_hash(obs[i])
-        world = states[i]
-        for k in range(NUM_AHEAD):
-            draw_world(world, world.seat, key)
-            worlds[i, k] = world
-
-
-def reading(game: Game, weights: NDArray[np.float32]) -> AfterstateNetwork:
-    """A network whose score is 64 and the product of these weights [M] with what a move changes."""
-    seen = np.zeros((game.rules.OBS_SIZE + game.rules.NUM_ACTIONS, 1), np.float32)
-    none, one = np.zeros(1, np.float32), np.ones(1, np.float32)
-    return AfterstateNetwork(
-        seen, weights[:, None].copy(), 64 * one, one[:, None].copy(), none, one, np.zeros(2, np.float32)
-    )
-
-
-def scored(
-    game: Game, state: Any, macros: Macros, network: AfterstateNetwork
-) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """Score macro-actions [C, L] of one table, the baseline first: [C] whether each is live, and the scores."""
-    number = len(macros)
-    live, scores, reached = np.ones(number, np.int8), np.zeros(number, np.float32), np.zeros(number, np.uint64)
-    specialize(score_at, game, "greedy")(
-        np.array([state], game.rules.STATE), macros, new_scorer(game, network), reached, live, scores
-    )
-    return live, scores
-
-
-def score_at(states: Any, macros: Any, scorer: Any, reached: Any, live: Any, scores: Any) -> None:
-    score_macros(states[0], macros, macros.shape[0], scorer, reached, live, scores)
-
-
-def test_macros_are_scored_by_where_they_lead(game: Game) -> None:
-    rules, by_all, size = game.rules, game.all_see_alike, game.rules.OBS_SIZE
-    weights = np.random.default_rng(1).normal(0, 0.1, total(move_fields(rules))).astype(np.float32)
-    states = some(positions(game), 25, seed=11)
-    decisions = decisions_at(game, states)
-    worlds = np.zeros((len(states), NUM_AHEAD), rules.STATE)
-    padded = np.pad(decisions.obs, ((0, 0), (0, -size % 8)))
-    specialize(draw_six, game)(0, len(states), states.copy(), padded, np.zeros(1, np.uint64), worlds)
-    lengths = np.zeros(MAX_LENGTH + 1, np.int64)
-    for i, state in enumerate(states):
-        macros = macros_of(game, state, 2 * rules.NUM_ACTIONS)
-        live, scores = scored(game, state, macros, reading(game, weights))
-        reached: set[bytes] = set()
-        seat = states["seat"][i : i + 1]
-        for c, macro in enumerate(macros):
-            *before, last = (int(move) for move in macro if move != NO_ACTION)
-            there = [Table(game, world) for world in (state, *worlds[i])]
-            for table in there:
-                for move in before:
-                    table.play(move)
-            at = np.concatenate([table.states for table in there])
-            moves, seats = np.full(len(at), last), np.repeat(seat, len(at))
-            lookahead, obs, shows, ends = at[:1].copy(), np.zeros((1, size), np.int8), *np.zeros((2, 1), np.bool_)
-            specialize(play_on, game, "greedy")(0, 1, lookahead, moves, seats, by_all, obs, shows, ends)
-            alike = not shows[0] and obs.tobytes() in reached
-            assert live[c] == (not alike)
-            if alike:
-                continue
-            row = np.zeros(len(weights))
-            if shows[0]:
-                row[size + last] = 1
-            else:
-                reached.add(obs.tobytes())
-            over = ends[0] and not shows[0]
-            if not over:
-                obs = np.zeros((NUM_AHEAD, size), np.int8)
-                specialize(play_far, game, "greedy")(0, NUM_AHEAD, at[1:], moves, seats, by_all, obs)
-            row[:size] = (obs - decisions.obs[i].astype(np.float64)).mean(axis=0) * move_scale(rules)[:size]
-            row[-3:] = shows[0] or (not over and lookahead["seat"][0] == seat[0]), over, c == 0
-            assert scores[c] == pytest.approx(64 + row @ weights, abs=1e-3)
-            lengths[len(before) + 1] += 1
-    assert lengths.sum() > 60
-    if game.is_solitaire:
-        assert lengths[2:].sum() > 50
-
-
-def test_a_macro_of_one_action_scores_as_the_action(game: Game) -> None:
-    states = some(positions(game), 60, seed=12)
-    decisions = decisions_at(game, states)
-    policy = untrained(game, LookaheadPolicy, [16, 8])
-    assert policy.network is not None
-    logits = policy.logits_at(decisions)
-    for i, mask in enumerate(decisions.mask):
-        baseline = decisions.at(np.array([i])).bot_moves("greedy")[0]
-        moves = np.array([baseline, *(move for move in np.flatnonzero(mask) if move != baseline)])
-        live, scores = scored(game, states[i], moves.astype(np.int16)[:, None], policy.network)
-        shown = logits[i, moves] > ILLEGAL
-        np.testing.assert_array_equal(live != 0, shown)
-        if shown.sum() > 1:
-            np.testing.assert_array_equal(scores[shown], logits[i, moves[shown]])
 
 
 def test_moves_change_what_they_say(game: Game) -> None:

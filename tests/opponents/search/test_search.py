@@ -7,12 +7,15 @@ import copy
 import json
 import os
 import pickle
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
+from types import FrameType
 from typing import Any, get_args
 
 import numpy as np
@@ -32,17 +35,15 @@ from card_envs.game import Game
 from card_envs.games import get_game
 from card_envs.opponents.networks.ntuple_policy import NTuplePolicy
 from card_envs.opponents.networks.policies import AfterstatePolicy, LookaheadPolicy, NetworkPolicy
-from card_envs.opponents.policy import ActionValues, Decisions, Opponent, Policy, as_policy, decisions_at
+from card_envs.opponents.policy import ActionValues, Decisions, Opponent, Policy, decisions_at
 from card_envs.opponents.scripted import RandomPolicy, ScriptedPolicy
 from card_envs.opponents.search import SearchPolicy
 from card_envs.opponents.search import _workers as workers
 from card_envs.opponents.search._budget import FIRST_BATCH, LONGER
 from card_envs.opponents.search._decide import SearchResults
-from card_envs.opponents.search._parts import asks_python
-from card_envs.opponents.search._rollout import PolicyRollouts
 from card_envs.opponents.search._settings import Moves
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
-from tests.conftest import games_under_test, positions, redealt, some, untrained, usual_positions
+from tests.conftest import games_under_test, positions, redealt, some, untrained
 
 PARTS = ("none", "scripted", "random", "network", "afterstate", "lookahead", "ntuple")
 HIDDEN = [16, 8]
@@ -70,19 +71,6 @@ def part(game: Game, kind: str) -> Policy | None:
 
 
 ALL_POSITIONS = 8192  # that a player can reach in the positions of a test
-
-
-class Asked:
-    """The same policy, of a type that tells nothing: it is asked from Python."""
-
-    def __init__(self, policy: Policy) -> None:
-        self.policy = policy
-
-    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
-        return self.policy.act(decisions, rng)
-
-    def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
-        return self.policy.probabilities(decisions)
 
 
 def assert_same(one: SearchResults, other: SearchResults) -> None:
@@ -166,30 +154,39 @@ def _search_in_child(decisions: Decisions, seed: int) -> SearchResults:
 
 
 def test_an_interrupted_search_begins_again() -> None:
-    """Whatever it was doing; the next decision is as without."""
-    decisions = decisions_at(HIGH_CARD, some(positions(HIGH_CARD), 12))
-    policy = Interrupting()
-    search = SearchPolicy(HIGH_CARD, 32, rollout=policy, threads=1)
+    """Wherever it was interrupted; the next decision is as without."""
+    decisions = decisions_at(HIGH_CARD, some(positions(HIGH_CARD), 2))
+    search = SearchPolicy(HIGH_CARD, 32, seconds=1e6, threads=1)
     expected = search.search(decisions, np.random.default_rng(1))
-    for asked in (1, 2, 5):
-        policy.left = asked
-        with pytest.raises(KeyboardInterrupt):
-            search.search(decisions, np.random.default_rng(2))
+    interrupted = 0
+    for calls in range(1, 10**6, 7):
+        try:
+            with interrupt_after(calls):
+                search.search(decisions, np.random.default_rng(2))
+        except KeyboardInterrupt:
+            interrupted += 1
+        else:
+            break
         assert_same(expected, search.search(decisions, np.random.default_rng(1)))
+    assert interrupted > 20
 
 
-class Interrupting(ScriptedPolicy):
-    """Is interrupted once, after some answers."""
+@contextmanager
+def interrupt_after(calls: int) -> Iterator[None]:
+    """Press Ctrl-C, as it were, after that many calls and returns of functions."""
+    left = calls
 
-    def __init__(self) -> None:
-        super().__init__("trivial")
-        self.left = -1
-
-    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
-        self.left -= 1
-        if self.left == 0:
+    def count(frame: FrameType, event: str, argument: Any) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
             raise KeyboardInterrupt
-        return super().act(decisions, rng)
+
+    sys.setprofile(count)
+    try:
+        yield
+    finally:
+        sys.setprofile(None)
 
 
 @pytest.mark.parametrize("moves", get_args(Moves))
@@ -334,11 +331,22 @@ def test_means_are_those_of_playouts_in_the_worlds_drawn(game: Game) -> None:
     assert_means_by_hand(game, ScriptedPolicy("greedy"), SearchPolicy(game, 1))
 
 
-@pytest.mark.parametrize("kind", ["scripted", "network", "afterstate", "lookahead"])
-def test_means_are_those_of_playouts_by_the_policy_that_plays_on(kind: str) -> None:
-    player = ScriptedPolicy("trivial") if kind == "scripted" else part(HIGH_CARD, kind)
+PLAYING_ON = [
+    *(pytest.param(HIGH_CARD, kind) for kind in ("scripted", "afterstate", "lookahead")),
+    pytest.param(get_game("russian_bank"), "ntuple"),
+    pytest.param(get_game("back_alley"), "lookahead", marks=pytest.mark.slow),
+    pytest.param(get_game("big_ben"), "afterstate", marks=pytest.mark.slow),
+    pytest.param(get_game("big_ben"), "ntuple", marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize(("game", "kind"), PLAYING_ON, ids=lambda value: getattr(value, "name", value))
+def test_means_are_those_of_playouts_by_the_policy_that_plays_on(game: Game, kind: str) -> None:
+    player = part(game, kind)
     assert player is not None
-    assert_means_by_hand(HIGH_CARD, player, SearchPolicy(HIGH_CARD, 1, rollout=player))
+    if isinstance(player, NTuplePolicy):  # it remembers plans in all worlds at once: no difference where it values all
+        player.max_positions = ALL_POSITIONS
+    assert_means_by_hand(game, player, SearchPolicy(game, 1, rollout=player, rollout_positions=ALL_POSITIONS))
 
 
 @pytest.mark.parametrize("game", [game for game in games_under_test() if game.is_solitaire], ids=lambda game: game.name)
@@ -439,74 +447,6 @@ def test_any_parts_go_together(game: Game, moves: Moves, prior: str, rollout: st
         assert_same(found, three.search(decisions, np.random.default_rng(5)))
 
 
-PLAYING_ON = [
-    *(pytest.param(HIGH_CARD, kind, None) for kind in ("afterstate", "lookahead")),
-    pytest.param(get_game("russian_bank"), "ntuple", "ntuple"),
-    pytest.param(get_game("back_alley"), "lookahead", None, marks=pytest.mark.slow),
-    pytest.param(get_game("big_ben"), "afterstate", "ntuple", marks=pytest.mark.slow),
-    pytest.param(get_game("big_ben"), "ntuple", None, marks=pytest.mark.slow),
-]
-
-
-@pytest.mark.parametrize(("game", "kind", "leaf"), PLAYING_ON, ids=lambda value: getattr(value, "name", value))
-def test_compiled_rollouts_play_as_the_same_policy_asked_from_python(game: Game, kind: str, leaf: str | None) -> None:
-    """With a leaf, the parts are those of a shipped opponent."""
-    # Asked from Python, a policy remembers its plans in all worlds at once: what it goes on with in one may have begun
-    # in another. Where it values all positions that it can reach, that makes no difference.
-    decisions = decisions_at(game, some(usual_positions(game), 60 if game == HIGH_CARD else 4, seed=3))
-    policy = part(game, kind)
-    assert policy is not None
-    if isinstance(policy, NTuplePolicy):
-        policy.max_positions = ALL_POSITIONS
-    parts: dict[str, Any] = {"rollout_positions": ALL_POSITIONS}
-    if leaf is not None:
-        parts |= {"moves": "turn", "prior": part(game, leaf), "leaf": part(game, leaf), "leaf_after": 4}
-    found = []
-    for rollout in (policy, as_policy(Asked(policy), "it"), ScriptedPolicy("greedy")):
-        search = SearchPolicy(game, 8, rollout=rollout, threads=1, **parts)
-        assert asks_python(search) == (rollout is not policy)
-        found.append(search.search(decisions, np.random.default_rng(1)))
-    assert_same(found[0], found[1])
-    assert not np.array_equal(found[0].stats.sums, found[2].stats.sums)
-
-
-@pytest.mark.mechanics
-def test_who_plays_on_is_asked_about_choices_of_its_own_side(game: Game) -> None:
-    asked: list[tuple[int, int]] = []  # seats, and how many actions they had
-
-    class Noting(ScriptedPolicy):
-        def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
-            asked.extend(zip(decisions.seat.tolist(), decisions.mask.sum(axis=1, dtype=int).tolist()))
-            return super().act(decisions, rng)
-
-    rollouts = PolicyRollouts(SearchPolicy(game, 1, rollout=Noting("greedy")), np.random.default_rng(0))
-    number = 0
-    single = np.arange(game.rules.NUM_ACTIONS, dtype=np.int16)[:, None]
-    for state in some(positions(game), 20, seed=3):
-        states, side = np.array([state], game.rules.STATE), game.sides[state["seat"]]
-        arms = np.flatnonzero(decisions_at(game, states).mask[0])
-        worlds = np.repeat(states, len(arms))
-        results, moves = rollouts.play_out(worlds, arms, single)
-        assert all(game.sides[seat] == side and actions > 1 for seat, actions in asked)
-        assert (worlds == states).all() and len(results) == len(arms) and moves >= len(arms)
-        number += len(asked)
-        asked.clear()
-    assert number > 0
-
-
-@pytest.mark.parametrize("rollout", ["random", "sampled"])
-@pytest.mark.mechanics
-def test_rollouts_of_who_plays_by_chance_repeat(game: Game, rollout: str) -> None:
-    decisions = decisions_at(game, some(positions(game), 6, seed=4))
-    drawn = RandomPolicy() if rollout == "random" else untrained(game, AfterstatePolicy, HIDDEN, sampled=True)
-    policy = SearchPolicy(game, 3, rollout=drawn)
-    assert asks_python(policy)
-    one, same, other = (policy.search(decisions, np.random.default_rng(seed)) for seed in (2, 2, 3))
-    assert_same(one, same)
-    assert not np.array_equal(one.stats.sums, other.stats.sums)
-    assert_legal(decisions, one)
-
-
 @pytest.mark.parametrize("moves", get_args(Moves))
 @pytest.mark.parametrize("kind", ["scripted", "network"])
 @pytest.mark.mechanics
@@ -537,6 +477,10 @@ def test_a_prior_names_the_baseline_and_leaves_out_what_is_unlikely(game: Game, 
 OTHER = next(game for game in games_under_test() if game != HIGH_CARD)
 NAMES = ("prior", "rollout", "leaf")
 FOREIGN = Opponent("other", OTHER, RandomPolicy())
+IN_PYTHON = (
+    RandomPolicy(), ScriptedPolicy("trivial"), SearchPolicy(HIGH_CARD, 2), untrained(HIGH_CARD, NetworkPolicy, HIDDEN),
+    untrained(HIGH_CARD, AfterstatePolicy, HIDDEN, sampled=True), untrained(HIGH_CARD, AfterstatePolicy, [8]),
+)  # fmt: skip
 NO_NUMBERS = {
     "seconds": (0, -1.0, float("nan"), float("inf"), "1"),
     "leaf_playout": (-0.1, 1.1, float("nan"), "1"),
@@ -549,6 +493,7 @@ MISFITS: list[tuple[dict[str, Any], str]] = [
     *(({name: "greedy"}, f"{name}: expected a Policy") for name in NAMES),
     *(({name: FOREIGN}, f"{name}: other plays {OTHER.name}, not") for name in NAMES),
     ({"leaf": RandomPolicy()}, "leaf: expected an n-tuple network, got RandomPolicy"),
+    *(({"rollout": policy}, "rollout: expected greedy, an n-tuple network, or one of moves") for policy in IN_PYTHON),
     ({"leaf_after": 3}, "expected a leaf as well"),
     ({"leaf_playout": 0.5}, "expected a leaf as well"),
     ({"moves": "both"}, "moves: expected"),
@@ -570,23 +515,17 @@ def test_a_network_that_fits_no_game_is_refused() -> None:
     assert policy.network is not None
     policy.network = policy.network._replace(last=np.zeros(3, np.float32))
     decisions = decisions_at(HIGH_CARD, some(positions(HIGH_CARD), 2))
-    ranks: dict[str, Any] = {"prior": policy, "moves": "turn"}
-    plays_on: dict[str, Any] = {"prior": ScriptedPolicy("greedy"), "rollout": policy}
-    for settings in (ranks, plays_on):
-        with pytest.raises(ValueError, match="network: last: expected"):
-            SearchPolicy(HIGH_CARD, 8, **settings).act(decisions, np.random.default_rng(0))
+    search = SearchPolicy(HIGH_CARD, 8, prior=ScriptedPolicy("greedy"), rollout=policy)
+    with pytest.raises(ValueError, match="network: last: expected"):
+        search.act(decisions, np.random.default_rng(0))
 
 
 class Misleading(ScriptedPolicy):
-    """Guides a search, or plays on, as somebody wants."""
+    """Guides a search as somebody wants."""
 
     def __init__(self, answer: Callable[[Decisions], Any]) -> None:
         super().__init__("greedy")
         self.answer = answer
-
-    def act(self, decisions: Decisions, rng: np.random.Generator) -> NDArray[np.int64]:
-        answer: NDArray[np.int64] = self.answer(decisions)
-        return answer
 
     def probabilities(self, decisions: Decisions) -> NDArray[np.float32]:
         answer: NDArray[np.float32] = self.answer(decisions)
@@ -600,27 +539,19 @@ def forged(decisions: Decisions) -> Any:
     return np.full((len(decisions), decisions.game.rules.NUM_ACTIONS), 0.1, np.float32)
 
 
-MISLEADING: dict[str, list[Callable[[Decisions], Any]]] = {
-    "prior": [
-        lambda at: None, lambda at: at.mask, lambda at: np.ones((len(at) + 1, HIGH_CARD.rules.NUM_ACTIONS), np.float32),
-        lambda at: 1 / 0, lambda at: np.full(at.mask.shape, np.nan, np.float32),
-        lambda at: (1 - at.mask).astype(np.float32), forged,
-    ],
-    "rollout": [
-        lambda at: None, lambda at: np.zeros(len(at) + 1, np.int64), lambda at: np.full(len(at), 99), lambda at: 1 / 0,
-        lambda at: np.zeros(len(at)), lambda at: at.mask.argmin(axis=1),
-        lambda at: forged(at).argmax(axis=1) + len(forged(at)),
-    ],
-}  # fmt: skip
+MISLEADING: list[Callable[[Decisions], Any]] = [
+    lambda at: None, lambda at: at.mask, lambda at: np.ones((len(at) + 1, HIGH_CARD.rules.NUM_ACTIONS), np.float32),
+    lambda at: 1 / 0, lambda at: np.full(at.mask.shape, np.nan, np.float32),
+    lambda at: (1 - at.mask).astype(np.float32), forged,
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("part", MISLEADING)
-def test_a_search_names_the_part_that_misleads_it(part: str) -> None:
+def test_a_search_names_the_prior_that_misleads_it() -> None:
     decisions = decisions_at(HIGH_CARD, BatchEnv(HIGH_CARD, 8, 3).states)
-    for answer in MISLEADING[part]:
-        settings: dict[str, Any] = {part: Misleading(answer)}
+    for answer in MISLEADING:
+        search = SearchPolicy(HIGH_CARD, 16, threads=1, prior=Misleading(answer))
         with pytest.raises(ValueError, match="Misleading"):
-            SearchPolicy(HIGH_CARD, 16, threads=1, **settings).search(decisions, np.random.default_rng(0))
+            search.search(decisions, np.random.default_rng(0))
 
 
 def test_a_search_does_not_believe_what_is_written_into_decisions() -> None:
