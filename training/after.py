@@ -45,7 +45,6 @@ def workspace_of_thread(workspaces: AfterstateWorkspace, r: int) -> AfterstateWo
         legal_now=workspaces.legal_now[r],
         legal_after=workspaces.legal_after[r],
         legal_there=workspaces.legal_there[r],
-        single=workspaces.single[r],
         key=workspaces.key[r],
         sums=workspaces.sums[r],
         followed=workspaces.followed[r],
