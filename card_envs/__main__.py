@@ -661,9 +661,9 @@ def serve(
         command.serve_parent(source, target, folder, game or [], opponent or [], limits, allow_deals)
         return
     names = command.names_of(host, host_name or [])  # before anything is bound or loaded
-    listeners = command.listen(host, port)
+    listener = command.listen(host, port)
     service = command.make_service(folder or Path("tables"), game or [], opponent or [], limits, allow_deals)
-    command.serve_http(service, listeners, names, origin or [], root_path, say)
+    command.serve_http(service, listener, names, origin or [], root_path, say)
 
 
 @app.command()

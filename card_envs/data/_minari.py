@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,9 +15,7 @@ from card_envs.compare.rows import Rows
 from card_envs.compare.spread import Executor
 from card_envs.data._plan import Plan
 from card_envs.envs._observations import ObservationFormat
-from card_envs.system.files import OLD, clear_leftovers, short_repr
-
-ROOT = "MINARI_DATASETS_PATH"  # environment variable
+from card_envs.system.files import short_repr
 
 
 def to_minari(
@@ -34,7 +29,8 @@ def to_minari(
     """Play games into a Minari data set of this machine; return the number of decisions.
 
     Observations are `{"observation": int8 [D], "action_mask": int8 [A]}`, as of the PettingZoo environment; the last
-    one of an episode is what the seat sees when the game is over, with an empty mask.
+    one of an episode is what the seat sees when the game is over, with an empty mask. A data set that was stopped, or
+    that would have no episodes, is deleted.
 
     Args:
         plan: what is played.
@@ -48,100 +44,48 @@ def to_minari(
     """
     try:
         import minari
+        from minari.dataset.minari_dataset import parse_dataset_id
     except ImportError:
         raise ValueError("this format needs Minari: pip install 'card_envs[data]'") from None
-    _check_name(dataset_id)
-    workers = Executor(processes, ray_address)
-    plan.check()
-    root = Path(minari.storage.get_dataset_path())
-    if (root / dataset_id).exists():
-        raise ValueError(f"{dataset_id}: there is a Minari data set of this name")
-    for parent in Path(dataset_id).parents:
-        if (root / parent / "data").is_dir():
-            raise ValueError(f"{dataset_id}: {parent} is a Minari data set, in which there can be no other one")
-    with workers:
-        # Complete, or not there at all: a part of a data set would trouble all programs that list them. Minari skips
-        # hidden folders.
-        clear_leftovers(root, OLD)
-        hidden = root / f".new-{os.getpid()}-{secrets.token_hex(8)}"
-        try:
-            count = _write_minari(plan, hidden, dataset_id, workers, progress)
-            if count:
-                _make_known(hidden, root, dataset_id)
-        finally:
-            shutil.rmtree(hidden, ignore_errors=True)
-    return count
-
-
-def _write_minari(
-    plan: Plan, root: Path, dataset_id: str, workers: Executor, progress: Callable[[int, int], object] | None
-) -> int:
-    """Play games into a data set below another root than the user's; return the number of decisions."""
-    import minari
-
-    dataset: Any = None
-    games = count = 0
-    for part, rows in _in_order(plan.parts(), workers.spread(partial(_play_part, plan, plan.digests()), plan.parts())):
-        episodes = list(_episodes(plan, rows))
-        if dataset is not None:
-            dataset.update_dataset_from_buffer(episodes)
-        elif episodes:  # no deal of a part may have been won
-            with _datasets_in(root):
-                dataset = minari.create_dataset_from_buffers(
-                    dataset_id,
-                    episodes,
-                    observation_space=ObservationFormat(plan.game).space(),
-                    action_space=spaces.Discrete(plan.game.rules.NUM_ACTIONS),
-                    algorithm_name=", ".join(plan.names) or "solver",
-                    description=f"{plan.game.title}: {plan.as_dict()}",
-                    data_format="arrow",
-                )
-        games, count = games + len(part), count + len(rows.seat)
-        if progress is not None:
-            progress(games, count)
-    return count
-
-
-def _check_name(dataset_id: str) -> None:
-    from minari.dataset.minari_dataset import parse_dataset_id
-
     try:
         parse_dataset_id(dataset_id)
-        if any(part.startswith(".") or part == "data" for part in dataset_id.split("/")):
-            raise ValueError  # Minari skips hidden folders, and takes one with a folder `data` for a data set
     except (ValueError, TypeError):  # TypeError: no version
         raise ValueError(
             f"out: expected the name of a Minari data set, such as NAME/OF-v0, got {short_repr(dataset_id)}"
         ) from None
+    workers = Executor(processes, ray_address)
+    plan.check()
+    folder = Path(minari.storage.get_dataset_path(dataset_id))
+    if folder.exists():
+        raise ValueError(f"{dataset_id}: there is a Minari data set of this name")
+    games = count = 0
 
+    def episodes() -> Iterator[Any]:
+        nonlocal games, count
+        parts = plan.parts()
+        for part, rows in _in_order(parts, workers.spread(partial(_play_part, plan, plan.digests()), parts)):
+            yield from _episodes(plan, rows)
+            games, count = games + len(part), count + len(rows.seat)
+            if progress is not None:
+                progress(games, count)
 
-@contextmanager
-def _datasets_in(root: Path) -> Iterator[None]:
-    """Let Minari create data sets below another root."""
-    root.mkdir(exist_ok=True)
-    before = os.environ.get(ROOT)
-    os.environ[ROOT] = str(root)
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[ROOT]
-        else:
-            os.environ[ROOT] = before
-
-
-def _make_known(hidden: Path, root: Path, dataset_id: str) -> None:
-    """Move a complete data set, and its namespace if that is new, to where Minari finds it."""
-    target = root / dataset_id
-    namespace = hidden
-    for name in Path(dataset_id).parts[:-1]:
-        namespace = namespace / name
-        known = root / namespace.relative_to(hidden)
-        known.mkdir(exist_ok=True)
-        for file in namespace.iterdir():
-            if file.is_file() and not (known / file.name).exists():
-                shutil.copy2(file, known)
-    (hidden / dataset_id).rename(target)
+    with workers:
+        try:
+            minari.create_dataset_from_buffers(
+                dataset_id,
+                episodes(),
+                observation_space=ObservationFormat(plan.game).space(),
+                action_space=spaces.Discrete(plan.game.rules.NUM_ACTIONS),
+                algorithm_name=", ".join(plan.names) or "solver",
+                description=f"{plan.game.title}: {plan.as_dict()}",
+                data_format="arrow",
+            )
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+    if not count:  # no deal was won
+        shutil.rmtree(folder)
+    return count
 
 
 def _play_part(plan: Plan, digests: dict[str, str], part: range) -> tuple[range, Rows]:

@@ -18,7 +18,6 @@ from card_envs.engine.buffers import check_bool, check_game, check_int
 from card_envs.game import Game, Int64s
 from card_envs.games import get_game
 from card_envs.opponents.policy import Policy
-from card_envs.system.files import printable
 
 MOST_GAMES = 1 << 32
 ROWS_AT_ONCE = 1 << 16
@@ -65,9 +64,6 @@ class Plan(GeneralPlan):
                 raise ValueError("solved deals have no players, and no values")
         elif not self.players:
             raise ValueError("players: expected at least one name")
-        for name in self.names:
-            if name != printable(name):
-                raise ValueError(f"players: expected UTF-8, as data has it, got {name!r:.200}; a relative path may do")
         self.digests()
 
     def digests(self) -> dict[str, str]:

@@ -23,7 +23,6 @@ from card_envs.system import files
 from card_envs.system.processes import ended_as_by_ctrl_c
 
 LOST_OUTPUT, WRONG_INPUT = 1, 2  # exit codes
-MIN_WIDTH, WIDTH = 20, 80  # that is accepted, and that is used instead
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # but tabs and line breaks
 
 
@@ -36,8 +35,6 @@ class Console(rich.console.Console):
     def __init__(self, **settings: Any) -> None:
         """Take rich's settings."""
         super().__init__(**{"emoji": False, "markup": False, "highlight": False, **settings})
-        if self.width < MIN_WIDTH:  # such as 0, where nothing says how wide a terminal is
-            self.width = WIDTH
 
     def render(self, renderable: Any, options: Any = None) -> Iterator[Segment]:
         """Yield what is printed; control characters, which names of files may have, are spelled out."""

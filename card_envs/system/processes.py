@@ -76,13 +76,10 @@ def begin_worker() -> None:
     end_with_parent()
 
 
-def end_with_parent(end: Callable[[], object] = lambda: os._exit(LOST_PARENT)) -> None:
+def end_with_parent() -> None:
     """End this process as soon as the one that started it has ended, however it did.
 
     That is a parent of `multiprocessing`, the process that `CARD_ENVS_PARENT` names, or else the present parent.
-
-    Args:
-        end: is called then, in a thread.
     """
     parent = parent_process()
     number = int(os.environ.pop(PARENT, os.getppid()))
@@ -93,7 +90,7 @@ def end_with_parent(end: Callable[[], object] = lambda: os._exit(LOST_PARENT)) -
         else:
             while os.getppid() == number:
                 time.sleep(GLANCE)
-        end()
+        os._exit(LOST_PARENT)
 
     threading.Thread(target=wait, daemon=True).start()
 

@@ -21,7 +21,7 @@ from card_envs.draw import draw
 from card_envs.draw._faces import back, face
 from card_envs.draw._lettering import STROKES, stroke
 from card_envs.draw._plain import draw_view
-from card_envs.draw.raster import _Layers, pixels, save_gif
+from card_envs.draw.raster import pixels, save_gif
 from card_envs.envs.single_agent import SingleSeatEnv
 from card_envs.game import Game
 from card_envs.testing.malformed import mutated
@@ -173,17 +173,6 @@ def test_record_video(game: Game, tmp_path: Path) -> None:
     env.close()  # type: ignore[no-untyped-call]
     videos = list((tmp_path / "video").glob("*.mp4"))
     assert len(videos) == 1 and videos[0].stat().st_size > 1000
-
-
-@pytest.mark.parametrize("tall", [False, True])
-def test_pictures_made_of_layers_are_the_same(game: Game, tall: bool) -> None:
-    """As drawn whole, but for rounding where edges overlap."""
-    layers = _Layers(320)
-    for state in some(positions(game), 4):
-        svg = drawn(game, state, int(state.seat), tall)
-        whole = pixels(svg, 320).astype(np.int16)
-        made = np.array(layers.image(svg))[: len(whole)].astype(np.int16)
-        assert (np.abs(made - whole).max(axis=2) > 16).mean() < 1e-3
 
 
 @pytest.mark.mechanics

@@ -15,6 +15,7 @@ from card_envs.frontends.serve._command import http_server
 from card_envs.frontends.serve._messages import EventsRequest, as_json
 from card_envs.frontends.serve._operations import CALLS
 from card_envs.frontends.serve._table_service import TableService
+from card_envs.frontends.serve._tables import Tables
 
 
 async def ask(seats: TableService, call: str, **body: Any) -> dict[str, Any]:
@@ -39,6 +40,12 @@ async def events(
             await stream.aclose()  # type: ignore[attr-defined]
 
     return None if stream is None else replies()
+
+
+def expire(tables: Tables) -> None:
+    """Delete the tables that are idle, as the server does now and then."""
+    for name in tables.idle():
+        tables.expire_one(name)
 
 
 def bytes_waiting(pipe: Any) -> int:

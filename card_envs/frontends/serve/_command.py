@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import gc
 import logging
 import socket
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, BinaryIO
@@ -28,7 +25,6 @@ if TYPE_CHECKING:
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 ANYWHERE = ("0.0.0.0", "::")
 BACKLOG = 2048
-OPEN_FILES = 8192  # each connection is one
 SECONDS_TO_END = 5
 SECONDS_TO_KEEP = 75  # keep-alive of an idle connection
 
@@ -55,29 +51,18 @@ def registered(games: Sequence[str], opponents: Sequence[str]) -> ServedOpponent
     return ServedOpponents([get_game(name) for name in games] or list(GAMES.values()), added)
 
 
-def listen(host: str, port: int) -> list[socket.socket]:
-    """Bind a port at all addresses of a host; done before the opponents are loaded.
+def listen(host: str, port: int) -> socket.socket:
+    """Bind a port at a host's address; done before the opponents are loaded.
 
     Raises:
         ValueError: the port can't be bound; says why.
     """
-    listeners: list[socket.socket] = []
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        for family, address in sorted({(one[0], one[4]) for one in found}):
-            try:
-                listeners.append(socket.create_server(address, family=family, backlog=BACKLOG))
-            except OSError as error:
-                if error.errno != errno.EADDRNOTAVAIL or len(found) == 1:
-                    raise  # otherwise one of several failed: `localhost` without IPv6
-        if not listeners:
-            raise OSError(errno.EADDRNOTAVAIL, "no such address here")
-    except (OSError, UnicodeError) as error:
-        for listener in listeners:
-            listener.close()
-        why = error.strerror if isinstance(error, OSError) else error
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        why = error.strerror
         raise ValueError(f"serve: port {port} of {host} can't be had: {why}; take another --port or --host") from None
-    return listeners
 
 
 def names_of(host: str, hosts: Sequence[str]) -> list[str]:
@@ -95,17 +80,6 @@ def names_of(host: str, hosts: Sequence[str]) -> list[str]:
 
     own = socket.gethostname().lower()
     return [*LOOPBACK, ANY_ADDRESS, own, own.partition(".")[0], f"{own.partition('.')[0]}.local", *hosts]
-
-
-def permit_open_files() -> None:
-    """Ask the system for as many open files as a thousand tables need."""
-    if sys.platform != "win32":  # which has no such limit
-        import resource
-
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if 0 <= soft < OPEN_FILES:
-            with suppress(OSError, ValueError):
-                resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES if hard < 0 else min(OPEN_FILES, hard), hard))
 
 
 def http_server(
@@ -137,7 +111,7 @@ def http_server(
 
 def serve_http(
     service: TableService,
-    listeners: list[socket.socket],
+    listener: socket.socket,
     names: Sequence[str],
     origins: Sequence[str],
     root_path: str,
@@ -145,9 +119,8 @@ def serve_http(
 ) -> None:
     """Serve with what `listen` and `names_of` returned until the process is told to end; `tell` gets progress lines."""
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
-    permit_open_files()
     server = http_server(service, names, origins, root_path)
-    host, port, *_ = listeners[0].getsockname()
+    host, port, *_ = listener.getsockname()
     failures: list[Exception] = []
 
     def load() -> None:
@@ -161,7 +134,7 @@ def serve_http(
     service.advice.opponents.loading += service.advice.opponents.games
     Thread(target=load, daemon=True).start()
     try:
-        server.run(listeners)
+        server.run([listener])
     except KeyboardInterrupt:
         tell("stopped; the games at its tables go on when it runs again")
         raise

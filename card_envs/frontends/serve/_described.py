@@ -1,4 +1,4 @@
-"""Tables of the protocol's page in Markdown: its operations, and the keys of a game's views."""
+"""A table in Markdown: the keys of a game's views."""
 
 from __future__ import annotations
 
@@ -6,34 +6,11 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from card_envs.frontends.serve._operations import CALLS, OPERATIONS, Operation
 from card_envs.game import Game
 
 HEAD = "| key | value | may be left out | meaning |\n| --- | --- | --- | --- |\n"
 SHOWN = 5  # values of a longer list that are shown
 FOLLOWS = "; follows from the rest"
-
-
-def request_table() -> str:
-    """Return a Markdown row for each request over HTTP."""
-    rows = [f"| `{_request(one)}` | {one.sentence} |\n" for one in OPERATIONS]
-    return "".join(["| request | effect |\n| --- | --- |\n", *rows])
-
-
-def call_table() -> str:
-    """Return a Markdown row for each call of JSON lines."""
-    rows = [f"| `{one.name}` | {_keys(one)} | `{_request(one)}` |\n" for one in CALLS.values()]
-    return "".join(["| call | body | like |\n| --- | --- | --- |\n", *rows])
-
-
-def _request(operation: Operation) -> str:
-    return f"{operation.method} {operation.path}"
-
-
-def _keys(operation: Operation) -> str:
-    if operation.method == "POST" and not operation.names_in_path():
-        return "same"
-    return ", ".join(f"`{name}`" for name in operation.request.model_fields)
 
 
 def key_table(game: Game) -> str:

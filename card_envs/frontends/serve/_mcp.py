@@ -6,10 +6,9 @@ is one as well, and says what would be right. Clients name games and opponents t
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import threading
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from importlib.metadata import version
 from io import TextIOWrapper
@@ -41,7 +40,6 @@ INSTRUCTIONS = (
     "Play card games against opponents of measured strength. Begin with `games` and `new_table`; then play with `move` "
     "until the game is over. Answers show the position and your legal moves."
 )
-MOST_CALLS = 64  # that wait at once, a thread each
 MOST_TABLES = 100  # then the one that was used longest ago is closed
 log = logging.getLogger("card_envs.serve")
 
@@ -76,7 +74,6 @@ class ModelTables:
         self.seconds = seconds
         self._tables: OrderedDict[int, TextEnv] = OrderedDict()
         self._numbers = count(1)
-        self._moves: Counter[int] = Counter()  # played by the model, by table
         self._lock = threading.Lock()
 
     def call(self, name: str, arguments: dict[str, Any]) -> str:
@@ -86,10 +83,7 @@ class ModelTables:
         tool = TOOLS[name]
         try:
             asked = tool.request.model_validate(arguments)
-            turn = self._turn(asked)
             with self._lock:
-                if self._turn(asked) != turn:
-                    raise Problem("stale_turn", f"{name}: the table has gone on meanwhile; nothing was done")
                 said: str = tool.handler(self, asked)
                 return said
         except ValidationError as error:
@@ -106,10 +100,6 @@ class ModelTables:
         except Exception:
             log.exception("%s failed", name)
             raise Problem("failed", "the server failed; its log has more") from None
-
-    def _turn(self, asked: Request) -> int:
-        """Return how many moves were played at the table that a move or a hint is asked for; else 0."""
-        return self._moves[asked.table] if isinstance(asked, (AnswerRequest, HintRequest)) else 0
 
     def games(self, asked: NoRequest) -> str:
         """List the games, their options and opponents."""
@@ -131,8 +121,7 @@ class ModelTables:
         number = next(self._numbers)
         self._tables[number] = table
         if len(self._tables) > MOST_TABLES:
-            oldest, _ = self._tables.popitem(last=False)
-            self._moves.pop(oldest, None)
+            self._tables.popitem(last=False)
         return f"Table {number}.\n\n{text}"
 
     def position(self, asked: NumberRequest) -> str:
@@ -146,12 +135,7 @@ class ModelTables:
     def move(self, asked: AnswerRequest) -> str:
         """Play a move and the others' moves; return what happened and the next position, or the result."""
         table = self._at(asked)
-        if table.over:
-            return table.prompt()
-        invalid = table.invalid
-        text, _, _ = table.step(asked.move)
-        self._moves[asked.table] += table.invalid == invalid
-        return text
+        return table.prompt() if table.over else table.step(asked.move)[0]
 
     def hint(self, asked: HintRequest) -> str:
         """Return what an opponent would play from your seat, and how the other moves compare."""
@@ -207,14 +191,9 @@ def serve_mcp(tables: ModelTables, source: BinaryIO, target: BinaryIO) -> None:
             ]
         )
 
-    calls = asyncio.Semaphore(MOST_CALLS)
-
     async def call_tool(context: Any, asked: types.CallToolRequestParams) -> types.CallToolResult:
         try:
-            if calls.locked():
-                raise Problem("busy", f"{MOST_CALLS} calls are waiting; ask again later")
-            async with calls:
-                text, failed = await in_daemon(lambda: tables.call(asked.name, asked.arguments or {})), False
+            text, failed = await in_daemon(lambda: tables.call(asked.name, asked.arguments or {})), False
         except Problem as problem:
             text, failed = str(problem), True
         return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=failed)

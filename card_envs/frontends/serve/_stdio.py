@@ -31,8 +31,8 @@ class Line(Request):
     body: dict[str, Any] = Field(default_factory=dict)
 
 
-async def answer(service: TableService, line: bytes) -> dict[str, Any]:
-    """Return the answer to a line, valid or not."""
+async def answer(service: TableService, line: bytes) -> bytes:
+    """Return the answer to a line, valid or not: a line of strict JSON."""
     identity: Any = None
     try:
         if len(line.rstrip(b"\r\n")) > service.limits.body:
@@ -45,33 +45,26 @@ async def answer(service: TableService, line: bytes) -> dict[str, Any]:
                 raise Problem("unknown", f"call: no {asked.call!r:.80}; there are: {', '.join(CALLS)}", "call")
             operation = CALLS[asked.call]
             reply = await operation.handler(service, operation.request.model_validate(asked.body))
-            return {"id": identity, "reply": as_json(reply)}
         except ValidationError as error:
             raise malformed(error) from None
         except (ValueError, RecursionError) as error:
             raise Problem("bad_request", f"not JSON: {reason(error)}") from None
+        return _as_line({"id": identity, "reply": as_json(reply)})
     except Problem as problem:
-        return {"id": identity, **problem.as_dict()}
+        return _as_line({"id": identity, **problem.as_dict()})
     except Exception:
         log.exception("a request failed")
-        return {"id": identity, **Problem("failed", "the server failed; its log has more").as_dict()}
+        return _as_line({"id": identity, **Problem("failed", "the server failed; its log has more").as_dict()})
+
+
+def _as_line(answer: dict[str, Any]) -> bytes:
+    return json.dumps(answer, allow_nan=False).encode() + b"\n"
 
 
 def _echo(identity: Any) -> Any:
     """Return an `id` that can be sent back unchanged. Raises ValueError."""
     with_ints(identity)
     return identity
-
-
-def _encoded(reply: dict[str, Any]) -> bytes:
-    """Return a reply as a line of strict JSON."""
-    failure = Problem("failed", "the server failed; its log has more").as_dict()
-    for said in (reply, {"id": reply["id"], **failure}):
-        try:
-            return json.dumps(said, allow_nan=False).encode() + b"\n"
-        except (ValueError, TypeError, RecursionError):
-            log.exception("an answer is not valid JSON")
-    return json.dumps({"id": None, **failure}).encode() + b"\n"
 
 
 async def serve_stdio(service: TableService, source: BinaryIO, target: BinaryIO) -> None:
@@ -83,7 +76,7 @@ async def serve_stdio(service: TableService, source: BinaryIO, target: BinaryIO)
     running: set[asyncio.Task[None]] = set()
 
     async def work(line: bytes) -> None:
-        data = _encoded(await answer(service, line))
+        data = await answer(service, line)
         try:
             async with writing:
                 await in_daemon(lambda: write(data))  # the parent may not be reading

@@ -20,7 +20,7 @@ import stat
 import time
 from collections import OrderedDict
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -38,7 +38,6 @@ FILE = re.compile(r"([0-9a-f]{16})\.jsonl")
 LOCK = ".lock"
 MAX_HEADER = 1 << 20  # bytes
 NOTED_EVERY = 60.0  # seconds, after which a further use is noted on disk
-WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 class Header(BaseModel):
@@ -59,13 +58,6 @@ class Header(BaseModel):
     seconds: float
     watch: Literal["nothing", "public"] = "nothing"  # what watchers see before the end
     watcher: str = ""  # SHA-256 of their token, "" at tables from before there were any
-
-
-class Use(NamedTuple):
-    """The last use of a table by this server: when, by its own clock, and the time that its file has since."""
-
-    at: float
-    file_time: int
 
 
 class SeatedTable:
@@ -108,12 +100,7 @@ class SeatedTable:
 
 
 class Tables:
-    """All tables of a folder; the most recently used ones are also in memory.
-
-    How long a table was not used is told by a clock that runs while this server does, whatever is done to the time of
-    day, and not while the machine sleeps. Of the time before, which only files tell, at most half of the idle time
-    counts: nobody could use a table while no server ran.
-    """
+    """All tables of a folder; the most recently used ones are also in memory. A file's time is that of its last use."""
 
     def __init__(self, folder: Path, limits: Limits) -> None:
         """Open the folder, which is created for its owner only if missing.
@@ -124,8 +111,6 @@ class Tables:
         with contextlib.suppress(OSError):
             folder.mkdir(0o700, parents=True)
         check_output_folder(folder)
-        if os.name == "posix" and folder.stat().st_mode & WRITABLE_BY_OTHERS:
-            log.warning("%s: other users may write to it and delete tables; chmod go-w is safer", folder)
         self.folder = folder
         self.limits = limits
         self._held = contextlib.ExitStack()
@@ -140,10 +125,6 @@ class Tables:
         self._closed = False
         files = [file for file in folder.iterdir() if FILE.fullmatch(file.name)]
         self._names = {file.stem for file in files if _is_table(file)}
-        self._from_before = frozenset(self._names)
-        self._used: dict[str, Use] = {}
-        self._began = time.time()
-        self._offset = self._began - time.monotonic()
         self._live: OrderedDict[str, SeatedTable] = OrderedDict()
 
     def close(self) -> None:
@@ -236,21 +217,9 @@ class Tables:
 
     def use(self, table: SeatedTable) -> None:
         """Note that a person uses a table, if only to wait."""
-        used = self._used.get(table.name)
-        if not table.gone and not self._closed and (used is None or self._now() - used.at > NOTED_EVERY):
-            path = self._path(table.name)
+        if not table.gone and not self._closed and self._seconds_unused(table.name) > NOTED_EVERY:
             with contextlib.suppress(OSError):
-                os.utime(path, follow_symlinks=os.utime not in os.supports_follow_symlinks)
-                self._used[table.name] = Use(self._now(), path.lstat().st_mtime_ns)
-
-    def _now(self) -> float:
-        """Return the time of day of a clock that was right at the start and only counts since."""
-        return self._offset + time.monotonic()
-
-    def expire(self) -> None:
-        """Delete tables that have been idle for too long, except those with a client."""
-        for name in self.idle():
-            self.expire_one(name)
+                os.utime(self._path(table.name))
 
     def idle(self) -> list[str]:
         """Return the tables idle for too long; runs in any thread, because there may be thousands."""
@@ -269,20 +238,17 @@ class Tables:
             self._delete(name)
 
     def _is_idle(self, name: str) -> bool:
+        return self._seconds_unused(name) > 3600 * self.limits.idle_hours
+
+    def _seconds_unused(self, name: str) -> float:
+        """Return the seconds since the last use of a table; 0 if it is gone."""
         try:
-            file_time = self._path(name).lstat().st_mtime_ns
+            return time.time() - self._path(name).lstat().st_mtime
         except OSError:
-            return False
-        longest, used, last = 3600 * self.limits.idle_hours, self._used.get(name), file_time / 1e9
-        if used is not None and used.file_time == file_time:
-            last = used.at
-        elif name in self._from_before:
-            last = max(last, self._began - longest / 2)
-        return self._now() - last > longest
+            return 0.0
 
     def _delete(self, name: str) -> None:
         self._names.discard(name)
-        self._used.pop(name, None)
         self._path(name).unlink(missing_ok=True)
 
     def _path(self, name: str) -> Path:
@@ -321,7 +287,6 @@ class Tables:
                 if os.write(handle, data) != len(data):
                     os.ftruncate(handle, size)
                     raise OSError("the disk is full")
-                self._used[name] = Use(self._now(), os.fstat(handle).st_mtime_ns)
             finally:
                 os.close(handle)
         except OSError as error:

@@ -333,8 +333,7 @@ def test_a_port_in_use_is_found_first(tmp_path: Path) -> None:
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=ENVIRONMENT, check=False)
     assert done.returncode and "in use" in done.stdout + done.stderr and "Traceback" not in done.stderr
     assert not (tmp_path / "tables").exists()
-    for listener in listen("localhost", 0):
-        listener.close()
+    listen("localhost", 0).close()
     with pytest.raises(ValueError, match="can't be had"):
         listen("no.such.host.invalid", 80)
 

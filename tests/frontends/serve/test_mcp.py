@@ -10,14 +10,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import pytest
 
 from card_envs.frontends.serve._command import registered
-from card_envs.frontends.serve._mcp import MOST_TABLES, AnswerRequest, ModelTables
+from card_envs.frontends.serve._mcp import MOST_TABLES, ModelTables
 from card_envs.frontends.serve._messages import Problem
 from card_envs.games import GAMES
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
@@ -67,27 +66,6 @@ def tables() -> ModelTables:
 
 def moves_in(text: str) -> list[str]:
     return re.findall(r"Your legal moves: (.*)", text)[-1].split(", ")
-
-
-@pytest.mark.parametrize(("tool", "what"), [("move", {}), ("hint", {"opponent": "greedy"})])
-def test_what_waits_is_about_the_position_that_it_was_asked_about(
-    tables: ModelTables, tool: str, what: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Models may send several calls at once; only what is legal now would be refused without that."""
-    first = moves_in(tables.call("new_table", {"game": GAME}))[0]
-    now: list[str] = []
-
-    class Meanwhile(nullcontext[None]):
-        def __enter__(self) -> None:
-            now.extend(moves_in(tables.move(AnswerRequest(table=1, move=first))))
-
-    monkeypatch.setattr(tables, "_lock", Meanwhile())
-    asked = {"table": 1, **({"move": first} if tool == "move" else what)}
-    with pytest.raises(Problem, match=f"{tool}: the table has gone on meanwhile; nothing was done"):
-        tables.call(tool, asked)
-    monkeypatch.setattr(tables, "_lock", nullcontext())
-    assert moves_in(tables.call("position", {"table": 1})) == now
-    assert tables.call(tool, {"table": 1, **({"move": now[0]} if tool == "move" else what)})
 
 
 def test_a_game_by_tools(tables: ModelTables) -> None:

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from card_envs.engine.table import Table
-from card_envs.frontends.serve._described import call_table, key_table, request_table
+from card_envs.frontends.serve._described import key_table
 from card_envs.frontends.serve._messages import OneGame
+from card_envs.frontends.serve._operations import CALLS, OPERATIONS, Operation
 from card_envs.game import Game
 from card_envs.games import GAMES
 from card_envs.opponents import load_opponent
@@ -124,8 +125,21 @@ def with_table(page: str, name: str, table: str) -> str:
     return f"{before}{mark}\n\n{table}\n{end}{after}"
 
 
+def request_of(operation: Operation) -> str:
+    return f"`{operation.method} {operation.path}`"
+
+
+def keys_of(operation: Operation) -> str:
+    if operation.method == "POST" and not operation.names_in_path():
+        return "same"
+    return ", ".join(f"`{name}`" for name in operation.request.model_fields)
+
+
 def with_operations(page: str) -> str:
-    return with_table(with_table(page, "requests", request_table()), "calls", call_table())
+    requests = [f"| {request_of(operation)} | {operation.sentence} |\n" for operation in OPERATIONS]
+    calls = [f"| `{call.name}` | {keys_of(call)} | {request_of(call)} |\n" for call in CALLS.values()]
+    page = with_table(page, "requests", "".join(["| request | effect |\n| --- | --- |\n", *requests]))
+    return with_table(page, "calls", "".join(["| call | body | like |\n| --- | --- | --- |\n", *calls]))
 
 
 def test_the_document_has_all_operations() -> None:

@@ -38,7 +38,7 @@ from card_envs.record import GameRecord
 from card_envs.reviews import MoveJudge
 from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import FirstLegal, is_timed, redealt, short_options
-from tests.frontends.serving import ask, events
+from tests.frontends.serving import ask, events, expire
 
 pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 pytest.importorskip("httpx", reason="what FastAPI's test client needs is not installed")
@@ -503,12 +503,12 @@ async def test_tables_and_streams_are_bounded(game: Game, tmp_path: Path) -> Non
 async def test_idle_tables_are_deleted(game: Game, tmp_path: Path) -> None:
     seats = seats_of(game, tmp_path)
     token = (await ask(seats, "table", game=game.name, players=[None] * game.rules.NUM_SEATS))["seats"][0]["token"]
-    seats.tables.expire()
+    expire(seats.tables)
     assert len(seats.tables) == 1
     (file,) = seats.tables.folder.glob("*.jsonl")
     long_ago = time.time() - 3600 * LIMITS.idle_hours - 60
     os.utime(file, (long_ago, long_ago))
-    seats.tables.expire()
+    expire(seats.tables)
     assert len(seats.tables) == 0 and not file.exists()
     with pytest.raises(Problem, match="gone"):
         await ask(seats, "position", token=token)
@@ -666,7 +666,7 @@ async def test_a_table_over_json_lines(game: Game, tmp_path: Path) -> None:
 
     async def call(name: str, **body: Any) -> dict[str, Any]:
         line = json.dumps({"id": 1, "call": name, "body": {"token": token, **body}}).encode()
-        return (await answer(seats, line))["reply"]  # type: ignore[no-any-return]
+        return json.loads(await answer(seats, line))["reply"]  # type: ignore[no-any-return]
 
     seen = await call("position", wait=30)
     while not seen["outcome"]["over"]:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import stat
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -22,7 +20,7 @@ from card_envs.frontends.serve._table_service import TableService
 from card_envs.frontends.serve._tables import Tables
 from card_envs.game import Game
 from card_envs.scaffold.high_card import GAME as TINY
-from tests.frontends.serving import ask, events
+from tests.frontends.serving import ask, events, expire
 
 pytestmark = pytest.mark.anyio
 LIMITS = Limits(searches=1)
@@ -65,6 +63,12 @@ def foreign(folder: Path) -> dict[Path, bytes]:
     return files
 
 
+def age(folder: Path, token: str, hours: float) -> None:
+    """Let so much time pass since the last use of a token's table."""
+    then = time.time() - 3600 * hours
+    os.utime(folder / f"{token[:16]}.jsonl", (then, then))
+
+
 async def test_a_server_touches_only_what_it_made(tmp_path: Path) -> None:
     """Neither what others keep in its folder nor the folder's rights; of tables that are idle nothing else is left."""
     folder = tmp_path / "folder"
@@ -80,7 +84,7 @@ async def test_a_server_touches_only_what_it_made(tmp_path: Path) -> None:
     await asyncio.sleep(0)
     assert own.exists()
     os.utime(own, (LONG_AGO, LONG_AGO))
-    seats.tables.expire()
+    expire(seats.tables)
     assert not own.exists()
     for name in before:
         with pytest.raises(Problem):
@@ -93,42 +97,8 @@ async def test_a_server_touches_only_what_it_made(tmp_path: Path) -> None:
     assert after == before
 
 
-@pytest.fixture
-def clocks(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """The time of day, and the time that passes, in hours, as the tables see them; both stand still."""
-    clocks = SimpleNamespace(day=time.time() / 3600, passed=7.0)
-    seen = SimpleNamespace(time=lambda: 3600 * clocks.day, monotonic=lambda: 3600 * clocks.passed)
-    monkeypatch.setattr(tables_module, "time", seen)
-    return clocks
-
-
-@pytest.mark.parametrize("step", [72, -72])
-async def test_a_step_of_the_clock_deletes_no_table(step: float, clocks: SimpleNamespace, tmp_path: Path) -> None:
-    """Such as where a machine wakes up three days later: only hours count in which the server ran."""
-
-    seats = seats_of(tmp_path / "tables")
-    tokens = [await sit_down(seats) for _ in range(2)]
-    used, left = (seats.tables.find(token)[0].name for token in tokens)
-    idle = seats.limits.idle_hours
-    clocks.day += step
-    seats.tables.expire()
-    assert seats.tables.idle() == [] and len(seats.tables) == 2
-    clocks.passed += idle - 1
-    clocks.day += idle - 1
-    await ask(seats, "position", token=tokens[0])
-    clocks.day -= 2 * step
-    clocks.passed += 2
-    clocks.day += 2
-    seats.tables.expire()
-    assert [(seats.tables.folder / f"{name}.jsonl").exists() for name in (used, left)] == [True, False]
-    clocks.passed += idle
-    seats.tables.expire()
-    assert len(seats.tables) == 0
-    seats.stop()
-
-
 @pytest.mark.parametrize("how", ["asks", "waits", "listens"])
-async def test_who_waits_for_a_move_uses_the_table(how: str, clocks: SimpleNamespace, tmp_path: Path) -> None:
+async def test_who_waits_for_a_move_uses_the_table(how: str, tmp_path: Path) -> None:
     seats = seats_of(tmp_path / "tables")
     token = await sit_down(seats)
     table, _ = seats.tables.find(token)
@@ -136,56 +106,52 @@ async def test_who_waits_for_a_move_uses_the_table(how: str, clocks: SimpleNames
     stream = await events(seats, token) if how == "listens" else None
     if stream:
         await anext(stream)
-    for _ in range(30):
-        clocks.passed += 0.9 * seats.limits.idle_hours
+    for _ in range(3):
+        age(seats.tables.folder, token, (0.9 if how == "asks" else 1.1) * LIMITS.idle_hours)
         if how == "asks":
             await ask(seats, "position", token=token)
+            assert seats.tables.idle() == []
         await asyncio.sleep(0)
-        seats.tables.expire()
+        expire(seats.tables)
         assert len(seats.tables) == 1 and not table.gone
     if waiting:
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
     if stream:
         await stream.aclose()
-        seats.tables.expire()
+        expire(seats.tables)
         assert len(seats.tables) == 1
-    clocks.passed += 1.1 * seats.limits.idle_hours
-    seats.tables.expire()
+    age(seats.tables.folder, token, 1.1 * LIMITS.idle_hours)
+    expire(seats.tables)
     assert len(seats.tables) == 0
     seats.stop()
 
 
-async def test_a_machine_that_was_off_deletes_no_table_at_the_start(clocks: SimpleNamespace, tmp_path: Path) -> None:
-    """Of the time before, of which only files tell, no more counts than half of what a table may be idle."""
-
-    seats = seats_of(tmp_path / "tables")
-    tokens = [await sit_down(seats) for _ in range(2)]
-    idle = seats.limits.idle_hours
+async def test_tables_that_nobody_uses_are_deleted(tmp_path: Path) -> None:
+    """Also those of a server before this one; what was used meanwhile stays."""
+    seats = seats_of(tmp_path)
+    used, left = [await sit_down(seats) for _ in range(2)]
     seats.stop()
-    clocks.day += 24 * 365
-    again = seats_of(tmp_path / "tables")
-    again.tables.expire()
-    assert len(again.tables) == 2
-    clocks.passed += 0.4 * idle
-    await ask(again, "position", token=tokens[0])
-    clocks.passed += 0.2 * idle
-    again.tables.expire()
-    assert [(tmp_path / "tables" / f"{token[:16]}.jsonl").exists() for token in tokens] == [True, False]
+    for token in (used, left):
+        age(tmp_path, token, 1.1 * LIMITS.idle_hours)
+    again = seats_of(tmp_path)
+    idle = again.tables.idle()
+    assert len(idle) == 2
+    await ask(again, "position", token=used)
+    for name in idle:
+        again.tables.expire_one(name)
+    assert [(tmp_path / f"{token[:16]}.jsonl").exists() for token in (used, left)] == [True, False]
     again.stop()
 
 
-def test_folders_are_for_their_owner_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A folder that the server makes is private; if others may write into an existing one, it warns."""
+def test_folders_are_for_their_owner_alone(tmp_path: Path) -> None:
+    """A folder that the server makes is private; the rights of an existing one stay."""
     Tables(tmp_path / "new" / "tables", LIMITS).close()
     assert stat.S_IMODE((tmp_path / "new" / "tables").stat().st_mode) == 0o700
     (tmp_path / "open").mkdir()
-    for mode, told in ((0o755, False), (0o777, True)):
-        (tmp_path / "open").chmod(mode)
-        with caplog.at_level(logging.WARNING):
-            Tables(tmp_path / "open", LIMITS).close()
-        assert stat.S_IMODE((tmp_path / "open").stat().st_mode) == mode
-        assert ("other users may write to it" in caplog.text) == told
+    (tmp_path / "open").chmod(0o777)
+    Tables(tmp_path / "open", LIMITS).close()
+    assert stat.S_IMODE((tmp_path / "open").stat().st_mode) == 0o777
 
 
 async def test_a_folder_has_one_server(tmp_path: Path) -> None:

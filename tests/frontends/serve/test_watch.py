@@ -23,7 +23,7 @@ from card_envs.record import GameRecord
 from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import short_options
 from tests.frontends.serve.test_serve import LIMITS, play_on, seats_of, worlds
-from tests.frontends.serving import ask, events
+from tests.frontends.serving import ask, events, expire
 
 pytestmark = pytest.mark.anyio
 
@@ -163,6 +163,6 @@ async def test_watchers_follow_events_and_leave_room_for_persons(tmp_path: Path)
     (file,) = seats.tables.folder.glob(f"{again['watch']['token'][:16]}.jsonl")
     long_ago = time.time() - 3600 * limits.idle_hours - 60
     os.utime(file, (long_ago, long_ago))
-    seats.tables.expire()
+    expire(seats.tables)
     assert not file.exists() and [one async for one in idle] == []
     seats.stop()
