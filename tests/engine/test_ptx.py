@@ -74,9 +74,9 @@ def launches_of(game: Game) -> dict[str, ptx.Launch]:
     return ptx.launches(game)
 
 
-# One will do for large games: they compile for long, and alike.
+# One will do for large games, which compile for long.
 EACH_ON_ONE = [
-    (game, capability)
+    pytest.param(game, capability, marks=[] if game == HIGH_CARD else pytest.mark.slow)
     for game in games_under_test()
     for capability in (ptx.CAPABILITIES if game == HIGH_CARD else ptx.CAPABILITIES[:1])
 ]
