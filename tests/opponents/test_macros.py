@@ -15,7 +15,7 @@ from card_envs.engine.table import Table
 from card_envs.game import Game, Int8s, State, reveals
 from card_envs.opponents.macros import MAX_LENGTH, NO_ACTION, Macros, PlanCache
 from card_envs.opponents.networks._afterstate_network import new_scorer, score_macros
-from card_envs.opponents.networks.policies import LookaheadPolicy
+from card_envs.opponents.networks.policies import AfterstatePolicy, LookaheadPolicy
 from card_envs.opponents.policy import Decisions, decisions_at
 from card_envs.opponents.search import SearchPolicy
 from card_envs.opponents.search._candidates import find_macros, new_expansion
@@ -169,7 +169,8 @@ def test_only_the_macros_that_a_network_ranks_first_are_tried(game: Game, worlds
     policy = untrained(game, LookaheadPolicy, [16, 8])
     states = some(positions(game), 12, seed=6)
     decisions = decisions_at(game, states)
-    search = SearchPolicy(game, worlds, moves="turn", prior=policy, arms=arms, threads=1)
+    player = untrained(game, AfterstatePolicy, [16, 8])  # for a search that other tests compile as well
+    search = SearchPolicy(game, worlds, moves="turn", prior=policy, rollout=player, arms=arms, threads=1)
     found = search.search(decisions, np.random.default_rng(1))
     scorer = new_scorer(game, policy.network)  # type: ignore[arg-type]
     several = 0
