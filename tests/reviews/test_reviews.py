@@ -70,7 +70,10 @@ def test_the_judges_own_moves_cost_nothing(game: Game) -> None:
 
 @pytest.mark.parametrize(
     "game",
-    [pytest.param(game, id=game.name, marks=() if game.is_solitaire else pytest.mark.slow) for game in games_under_test()],
+    [
+        pytest.param(game, id=game.name, marks=() if game.is_solitaire else pytest.mark.slow)
+        for game in games_under_test()
+    ],
 )
 def test_a_move_that_can_still_be_made_costs_nothing(game: Game) -> None:
     """The judge's line with its first two moves swapped, where that leads to what the seat would see anyway."""

@@ -230,7 +230,9 @@ BY_LEARNER: dict[str, Any] = {**LABELS, "advantage_player": "learner"}
         pytest.param({}, id="flat", marks=pytest.mark.slow),
         pytest.param({"network": "afterstates", "baseline_bonus": 2.0}, id="afterstates"),
         pytest.param(
-            {**LABELS, "advantage_stride": 2, "advantage_worlds": 2, "decisions": 20}, id="labels", marks=pytest.mark.slow
+            {**LABELS, "advantage_stride": 2, "advantage_worlds": 2, "decisions": 20},
+            id="labels",
+            marks=pytest.mark.slow,
         ),
         pytest.param(
             {**BY_LEARNER, "network": "lookahead", "baseline_bonus": 2.0},
