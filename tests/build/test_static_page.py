@@ -105,7 +105,7 @@ def play_as_advised(page: Any, who: str, moves: int = 10_000) -> None:
 
 @pytest.mark.parametrize(
     ("game", "page"),
-    [(game, [*SIZES][number % 2]) for number, game in enumerate(PORTED)],
+    [(game, [*SIZES][1 - number % 2]) for number, game in enumerate(PORTED)],
     indirect=["page"],
     ids=lambda value: getattr(value, "name", value),
 )

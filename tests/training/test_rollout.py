@@ -92,8 +92,9 @@ def test_scripted_players_moves_are_not_looked_at() -> None:
     np.testing.assert_array_equal(rollout.after.after.action, actions)
 
 
+@pytest.mark.slow
 def test_moves_that_lead_where_greedys_leads_are_never_played() -> None:
-    game = HIGH_CARD
+    game = get_game("big_ben")
     config = Config(game=game.name, minutes=1, network="lookahead", baseline_bonus=2.0, num_envs=40, num_steps=60)
     torch.manual_seed(1)
     rollout = Rollout(game, config, {}, [0])
