@@ -406,7 +406,7 @@ BY_GAME = [
     (HIGH_CARD, "single", "network", "lookahead", "none"),
     (HIGH_CARD, "turn", "afterstate", "lookahead", "none"),
     (HIGH_CARD, "turn", "lookahead", "afterstate", "none"),
-    (get_game("big_ben"), "turn", "ntuple", "none", "ntuple"),  # as shipped
+    pytest.param(get_game("big_ben"), "turn", "ntuple", "none", "ntuple", marks=pytest.mark.slow),  # as shipped
     (get_game("russian_bank"), "turn", "ntuple", "ntuple", "ntuple"),  # as shipped
     pytest.param(get_game("big_ben"), "single", "none", "ntuple", "none", marks=pytest.mark.slow),
     pytest.param(get_game("big_ben"), "turn", "scripted", "lookahead", "ntuple", marks=pytest.mark.slow),
