@@ -625,7 +625,7 @@ def serve(
     ] = False,
     seconds: Annotated[float, typer.Option(min=0.01, help="most thinking time of an opponent per move")] = 2.0,
     tables: Annotated[int, typer.Option(min=1, help="most tables kept")] = 10_000,
-    idle_hours: Annotated[float, typer.Option(min=0.01, help="hours after which an unused table is deleted")] = 24.0,
+    idle_hours: Annotated[float, typer.Option(min=0.01, help="hours after which an unused table is deleted")] = 168.0,
     searches: Annotated[int | None, typer.Option(min=1, help="search threads; default: one per core")] = None,
     origin: Annotated[
         list[str] | None, typer.Option(help="allow requests from this web origin: https://example.org")

@@ -163,6 +163,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("game", [pytest.param(game, id=game.name, marks=marks[game]) for game in marks])
 
 
+def few_games() -> pytest.MarkDecorator:
+    """Run a test that compiles for long by default on the smallest game and on a patience; slow on the others."""
+    games = games_under_test()
+    dear = {game for game in games if game != TINY_GAME and not game.is_solitaire and len(games) > 1}
+    marked = [pytest.param(game, id=game.name, marks=pytest.mark.slow if game in dear else ()) for game in games]
+    return pytest.mark.parametrize("game", marked)
+
+
 def scope_of(nodeid: str) -> str:
     """Which tests one process runs: all of a game, so that it loads each loop once; others by file."""
     file = nodeid.partition("::")[0]

@@ -185,7 +185,12 @@ def test_a_folders_name_does_not_speak_to_the_terminal(
 
 
 @pytest.mark.parametrize(
-    "words", ["compare GAME greedy trivial --pairs 20", "survey GAME greedy --episodes 20", "solve SOLVED --packs 2"]
+    "words",
+    [
+        "compare GAME greedy trivial --pairs 20",
+        "survey GAME greedy --episodes 20",
+        "solve SOLVED --packs 2 --seconds 0.2",
+    ],
 )
 def test_figures_in_files_have_the_digits_on_which_processors_agree(words: str, tmp_path: Path) -> None:
     named = {"GAME": GAME.name, "SOLVED": SOLVED.name}

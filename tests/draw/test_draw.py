@@ -47,7 +47,7 @@ def cards_in(view: Any) -> list[str]:
 @pytest.mark.parametrize("tall", [False, True])
 def test_pictures_show_nothing_that_a_seat_may_not_see(game: Game, tall: bool) -> None:
     """The same bytes when everything that the seat can't know is drawn again."""
-    states = some(positions(game), 60)
+    states = some(positions(game), 30)
     for shift in range(game.rules.NUM_SEATS):
         seats = seats_of(game, states, shift)
         for state, world, seat in zip(states, redealt(game, states, seats, 3), seats.tolist(), strict=True):
@@ -57,7 +57,7 @@ def test_pictures_show_nothing_that_a_seat_may_not_see(game: Game, tall: bool) -
 @pytest.mark.parametrize("tall", [False, True])
 def test_pictures_are_whole(game: Game, tall: bool) -> None:
     """Well-formed; only cards of the view; places for all legal moves; and nothing outside of the table."""
-    for state in some(positions(game), 60):
+    for state in some(positions(game), 30):
         view = game.view.view(state, int(state["seat"]))
         root = ElementTree.fromstring(draw(game, view, tall))
         shown = {use.get("data-card") for use in root.iterfind(".//svg:use[@data-card]", NAMES)}
@@ -81,7 +81,7 @@ def test_pictures_are_whole(game: Game, tall: bool) -> None:
 def test_ids_are_those_of_one_drawing(game: Game, is_plain: bool) -> None:
     """Each occurs once, no other drawing has it, and what a drawing refers to is in it."""
     owners: dict[str, str] = {}
-    for state in some(positions(game), 60):
+    for state in some(positions(game), 30):
         view = game.view.view(state, int(state["seat"]))
         for tall in (False, True):
             svg = draw_view(game.title, view, tall) if is_plain else draw(game, view, tall)
@@ -101,7 +101,7 @@ def test_every_card_has_a_face_of_its_own() -> None:
 
 def test_views_without_a_drawing_are_drawn_whole(game: Game) -> None:
     """All their cards, drawn as often as they occur or named in a text, in letters that there are."""
-    for state in some(positions(game), 60):
+    for state in some(positions(game), 30):
         view = game.view.view(state, int(state["seat"]))
         for tall in (False, True):
             drawn = draw_view(game.title, view, tall)
@@ -119,9 +119,7 @@ def test_letters_do_not_touch() -> None:
     for letter, (width, _) in STROKES.items():
         twice, path = stroke(letter + letter)
         assert twice == 2 * width + 26
-        single = pixels(_letters(stroke(letter)[1], width), 400)
-        double = pixels(_letters(path, twice), 400)
-        assert single.any() and double.any()
+        assert pixels(_letters(path, twice), 100).any()
     assert stroke("I I")[0] == 0 + 26 + 48 + 0
     assert stroke("\N{SNOWMAN}") == stroke("?")
 

@@ -160,7 +160,7 @@ def simulated(code: str, *arguments: str) -> str:
 
 
 @pytest.mark.mechanics
-@pytest.mark.parametrize("skip_forced", [False, True])
+@pytest.mark.parametrize("skip_forced", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_the_simulator_plays_as_the_cpu(game: Game, skip_forced: bool, tmp_path: Path) -> None:
     """All fields and States, bit by bit; and illegal actions stop their tables until `check` tells of them."""
     options = option_sets(game)[-1] if skip_forced else {}

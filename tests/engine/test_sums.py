@@ -9,7 +9,7 @@ from card_envs.compiling import specialize
 from card_envs.engine import sums
 
 
-@pytest.mark.parametrize("width", [1, 15, 16, 63, 64, 65, 80, 200])
+@pytest.mark.parametrize("width", [1, 15, 16, 65, 200])
 def test_rows_are_added_up_in_order_whatever_the_width(width: int) -> None:
     """Bit for bit as one after the other, for weights in one piece or not; nothing beside the sums is written."""
     rng = np.random.default_rng(width)

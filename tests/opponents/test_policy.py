@@ -264,6 +264,7 @@ def test_every_search_keeps_to_its_time(game: Game) -> None:
         assert len(searches_of(bounded)) == len(searches_of(load_opponent(name, game)))
 
 
+@pytest.mark.mechanics
 def test_every_preset_that_searches_gives_margins(game: Game) -> None:
     """With their errors, where more than one move is tried."""
     states = some(positions(game), 60)

@@ -314,7 +314,7 @@ def _expected_view(referee: Referee, seat: int) -> dict[str, Any]:
 
 FACTS = {
     "OPTIONS": [{}, {"reward": "win"}], "STYLES": {"even": lambda referee, move: 1}, "STEADY": set(),
-    "SHORT_EPISODES": {"random": 64, "greedy": 16}, "EPISODES": {"random": 800, "greedy": 80},
+    "SHORT_EPISODES": {"random": 64, "greedy": 16}, "EPISODES": {"random": 200, "greedy": 20},
     "BRANCHES": set(), "ELSEWHERE": set(), "GOLDEN": {}, "COUNTING": set(), "rig": lambda rng, referee, style: {},
     "seen": lambda view: {**view, "legal": sorted(view["legal"])}, "expected_view": _expected_view,
     "recount": lambda view, reason, movers, seat: {},

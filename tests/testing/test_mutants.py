@@ -43,7 +43,7 @@ def mutants() -> Iterator[Any]:
 def copied(game: Game, folder: Path) -> str:
     """Copy a game and its tests into a package of another name, under another name; returns that.
 
-    Without the presets, for they name networks, which have not been trained on the copy.
+    Without presets and levels, for they name networks, which have not been trained on the copy.
     """
     name = f"mutant_{game.name}"
     package = folder / name
@@ -53,6 +53,7 @@ def copied(game: Game, folder: Path) -> str:
     for file in package.rglob("*.py"):
         text = file.read_text().replace(home_of_tests(game), f"{name}.tests").replace(game.package, name)
         text = text.replace(f'"{game.name}"', f'"{name}"').replace(f'"{game.title}"', f'"Mutant {game.title}"')
+        text = re.sub(r"^LEVELS = .*$", "LEVELS = ()", text, flags=re.MULTILINE)
         file.write_text(re.sub(r"^PRESETS = \{.*?\}$", "PRESETS = {}", text, flags=re.MULTILINE | re.DOTALL))
     return name
 

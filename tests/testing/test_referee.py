@@ -19,7 +19,7 @@ from card_envs.scaffold.high_card import GAME as TEMPLATE
 from card_envs.testing.referee import facts_of, play_episode, referee_of
 from tests.conftest import new_env
 
-CHUNKS = 8  # of the long version, for pytest-xdist
+CHUNKS = 2  # of the long version, for pytest-xdist
 
 
 def report(title: str, fired: Counter[str]) -> None:
@@ -54,7 +54,7 @@ def test_rules_agree_with_the_referee(game: Game, player: str) -> None:
 
 def test_environment_agrees_with_the_referee(game: Game) -> None:
     """The same through the public environment, which deals by itself: seats, legal moves, rewards, outcome."""
-    for number in range(8):
+    for number in range(4):
         played = play_episode(game, "random", number, rigged=False)
         env = new_env(game, played.seed, illegal_move="raise", **played.options)
         returns = dict.fromkeys(env.possible_agents, 0.0)
@@ -73,7 +73,7 @@ def test_environment_agrees_with_the_referee(game: Game) -> None:
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 @pytest.mark.parametrize("player", ["random", "greedy"])
 def test_rules_agree_with_the_referee_at_length(game: Game, player: str, chunk: int) -> None:
-    """Thousands of episodes; each chunk of the random ones must reach every rule and branch that the referee counts."""
+    """Hundreds of episodes; each chunk of the random ones must reach every rule and branch that the referee counts."""
     facts = facts_of(game)
     fired: Counter[str] = Counter()
     length = facts.EPISODES[player] // CHUNKS

@@ -225,7 +225,7 @@ MOVES = [{"network": name, "baseline_bonus": 1.0} for name in ("afterstates", "l
 LEARNER = {"advantage_player": "learner", "advantage_stride": 3, "decisions": 100_000}
 
 
-@pytest.mark.parametrize("more", [{}, MOVES[1], LEARNER])
+@pytest.mark.parametrize("more", [{}, pytest.param(MOVES[1], marks=pytest.mark.slow), LEARNER])
 def test_advantages_are_learned(more: dict[str, Any]) -> None:
     run = Run(config(sampled=False, **more))
     figures = [run.iterate()]

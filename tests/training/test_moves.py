@@ -142,7 +142,14 @@ def test_shares_of_columns_give_the_means_back(game: Game) -> None:
 
 
 @pytest.mark.mechanics
-@pytest.mark.parametrize("reading", READINGS, ids=["afterstates", "without-baseline", "lookahead"])
+@pytest.mark.parametrize(
+    "reading",
+    [
+        pytest.param(READINGS[0], id="afterstates", marks=pytest.mark.slow),
+        pytest.param(READINGS[1], id="without-baseline"),
+        pytest.param(READINGS[2], id="lookahead"),
+    ],
+)
 def test_the_simulator_writes_the_rows_of_the_cpu(game: Game, reading: MoveReading, tmp_path: Path) -> None:
     states = some(positions(game), 3 if reading.lookahead else 6, seed=3)
     np.save(tmp_path / "states.npy", states.view(np.uint8))

@@ -227,12 +227,19 @@ BY_LEARNER: dict[str, Any] = {**LABELS, "advantage_player": "learner"}
 @pytest.mark.parametrize(
     "more",
     [
-        {},
-        {"network": "afterstates", "baseline_bonus": 2.0},
-        {**LABELS, "advantage_stride": 2, "advantage_worlds": 2, "decisions": 20},
-        {**BY_LEARNER, "network": "lookahead", "baseline_bonus": 2.0},
+        pytest.param({}, id="flat", marks=pytest.mark.slow),
+        pytest.param({"network": "afterstates", "baseline_bonus": 2.0}, id="afterstates"),
+        pytest.param(
+            {**LABELS, "advantage_stride": 2, "advantage_worlds": 2, "decisions": 20},
+            id="labels",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            {**BY_LEARNER, "network": "lookahead", "baseline_bonus": 2.0},
+            id="lookahead-labels-by-learner",
+            marks=pytest.mark.slow,
+        ),
     ],
-    ids=["flat", "afterstates", "labels", "lookahead-labels-by-learner"],
 )
 def test_the_simulator_learns_as_the_cpu_and_resumes_exactly(more: dict[str, Any], tmp_path: Path) -> None:
     """Two whole iterations of `device = "cuda"`: the same moves, weights and episodes as in tensors on the CPU.

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from card_envs import BatchEnv, get_game
 from card_envs.game import Game
 from card_envs.opponents import load_opponent
-from card_envs.opponents.networks.policies import LookaheadPolicy
+from card_envs.opponents.networks.policies import AfterstatePolicy, LookaheadPolicy
 from card_envs.opponents.policy import Decisions, decisions_at
+from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.opponents.networks.test_folder import saved
 from tests.training.conftest import TENSORS
 from training.algorithms.self_play import AskedPlayer, PolicyPool, pool_opponents
@@ -91,6 +92,7 @@ def test_scripted_players_moves_are_not_looked_at() -> None:
     np.testing.assert_array_equal(rollout.after.after.action, actions)
 
 
+@pytest.mark.slow
 def test_moves_that_lead_where_greedys_leads_are_never_played() -> None:
     game = get_game("big_ben")
     config = Config(game=game.name, minutes=1, network="lookahead", baseline_bonus=2.0, num_envs=40, num_steps=60)
@@ -289,14 +291,15 @@ def test_the_pool_draws_opponents_alone_at_first_then_half_the_time() -> None:
 def test_opponents_of_the_pool_must_be_able_to_play_at_its_tables(
     name: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    game = GAME
+    game = HIGH_CARD
     monkeypatch.chdir(tmp_path)
     saved(game, Path("lookahead"), kind=LookaheadPolicy)
+    saved(game, Path("mine"), kind=AfterstatePolicy)
     network = AfterstateActor(game, [16], 2.0, 3.0)
     config = Config(game=game.name, minutes=1, pool_opponents=[name])
     with pytest.raises(ValueError, match=said):
         pool_opponents(game, config, network)
-    assert len(pool_opponents(game, config.changed(pool_opponents=["ppo", "ppo"]), network)) == 2
+    assert len(pool_opponents(game, config.changed(pool_opponents=["./mine", "./mine"]), network)) == 2
 
 
 class Lowest:

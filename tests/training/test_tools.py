@@ -57,8 +57,12 @@ def draw_as_text(*runs: Path, out: Path) -> str:
     ("more", "start"),
     [
         (["sampled=true"], "untrained: greedy's moves have a bonus"),
-        (["warm_start=back_alley/small", "hidden=[128,64]"], "untrained: it begins as back_alley/small"),
-        (["baseline_bonus=0"], ""),
+        pytest.param(
+            ["warm_start=back_alley/small", "hidden=[128,64]"],
+            "untrained: it begins as back_alley/small",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(["baseline_bonus=0"], "", marks=pytest.mark.slow),
     ],
 )
 def test_a_curve_says_where_it_begins(tmp_path: Path, more: list[str], start: str) -> None:

@@ -32,7 +32,7 @@ class Limits:
     body: int = 1 << 18
     tables: int = 10_000
     live_tables: int = 2_000
-    idle_hours: float = 24.0
+    idle_hours: float = 168.0
     seconds: float = 2.0
     streams_per_table: int = 16
     searches: int = field(default_factory=cores)

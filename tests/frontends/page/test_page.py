@@ -222,7 +222,12 @@ def test_some_moves(page: Any, game: Game, address: str, request: pytest.Fixture
     play_on(page, game, address, size, 8)
 
 
-@pytest.mark.parametrize("page", list(SIZES), indirect=True)
+@pytest.mark.parametrize(
+    ("game", "page"),
+    [(game, [*SIZES][number % 2]) for number, game in enumerate(games_under_test())],
+    indirect=["page"],
+    ids=lambda value: getattr(value, "name", value),
+)
 def test_a_whole_game(page: Any, game: Game, address: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """To the end; the record is saved, opened again and stepped through."""
     size = request.node.callspec.params["page"]

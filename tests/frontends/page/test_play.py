@@ -322,6 +322,7 @@ def test_after_the_game(page: Any, game: Game, browser: Any) -> None:
         context.close()
 
 
+@pytest.mark.mechanics
 def test_links_and_reviews_are_accessible(page: Any, game: Game, axe: str) -> None:
     """What friends get, what watchers see, and a review."""
     sit_down(page, game, short_options(game))

@@ -348,6 +348,7 @@ def test_replies_events_and_errors_hold_no_hidden_card(game: Game, seed: int, tm
     assert len(one) > len(moves)
 
 
+@pytest.mark.mechanics
 @pytest.mark.parametrize("seed", [0, pytest.param(2, marks=pytest.mark.slow)])
 def test_opponents_at_tables_know_what_their_seat_knows(game: Game, seed: int) -> None:
     seat, deals, moves = worlds(game, seed, 10 * seed, 0)

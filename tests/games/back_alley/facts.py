@@ -17,7 +17,7 @@ OPTIONS: list[dict[str, Any]] = [
     {}, {"deals": [1, 1, 2], "reward": "win"}, {"reward": "win"}, {"deals": [7, 6, 5]},
 ]  # fmt: skip
 RARE = {"blooper_turned"}
-EPISODES = {"random": 4000, "greedy": 1000}  # half of them matches
+EPISODES = {"random": 1000, "greedy": 250}  # half of them matches
 SHORT_EPISODES = {"random": 64, "greedy": 16}
 GOLDEN = {0: "bac5df96c91fe025"}
 FROZEN_PRIORS = ("greedy", "ppo", "small")

@@ -19,7 +19,7 @@ OPTIONS[2:2] = [
     {"redeals": 1, "build_on": "any_pile", "fill_order": "pile_by_pile", "waste_deal": "when_stuck"},
 ]
 RARE = {"waste_to", "redeals", "build_on"}
-EPISODES = {"random": 5000, "greedy": 5000}
+EPISODES = {"random": 1250, "greedy": 500}
 SHORT_EPISODES = {"random": 24, "greedy": 24}
 GOLDEN = {0: "79044433d7f8fb4b"}
 FROZEN_PRIORS = ("ntuple",)

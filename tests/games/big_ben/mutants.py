@@ -16,5 +16,4 @@ MUTANTS = [
         "shuffle(state.pack[num_dealt:], num_left, num_left // 2, advance(stream))", WORLDS,
     ),
     Mutant("one hop too many", "MAX_HOPS = 4", "MAX_HOPS = 5", REFEREE),
-    Mutant("no shuffle", "    shuffle(state.pack, PACK_SIZE, PACK_SIZE, state.rng)\n", "", WORLDS),
 ]  # fmt: skip

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from card_envs.testing.mutants import REFEREE, WORLDS, Mutant
+from card_envs.testing.mutants import WORLDS, Mutant
 
 DRAWN = "j = i + below(advance(stream), num_cards - i)"
 EACH_PACK = "    for owner in range(2):\n        pack = state.packs[owner]\n        face_down"
-PAID = "    state.rewards[0] += np.float32(margin)\n    state.rewards[1] -= np.float32(margin)"
 
 MUTANTS = [
     Mutant("one pack stays as it lies", EACH_PACK, EACH_PACK.replace("range(2)", "range(1)"), WORLDS),
     Mutant("no hidden card stays in its place", DRAWN, "j = i + 1 + below(advance(stream), num_cards - i - 1)", WORLDS),
     Mutant("hidden cards are only rotated", DRAWN, "j = i + (1 if i else below(advance(stream), num_cards))", WORLDS),
-    Mutant(
-        "reward to the wrong side", PAID,
-        PAID.replace("+=", "was").replace("-=", "+=").replace("was", "-="), REFEREE,
-    ),
 ]  # fmt: skip

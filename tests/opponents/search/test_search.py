@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
 from types import FrameType
@@ -45,7 +44,6 @@ from card_envs.opponents.search._settings import Moves
 from card_envs.scaffold.high_card import GAME as HIGH_CARD
 from tests.conftest import games_under_test, positions, redealt, some, untrained
 
-PARTS = ("none", "scripted", "random", "network", "afterstate", "lookahead", "ntuple")
 HIDDEN = [16, 8]
 
 
@@ -408,26 +406,19 @@ def test_search_plays_where_every_move_is_forced(game: Game) -> None:
 # Parts
 
 
-ROLLOUTS = ("none", "scripted", "afterstate", "lookahead", "ntuple")
-SHIPPED = [("big_ben", "turn", "ntuple", "none", "ntuple"), ("russian_bank", "turn", "ntuple", "ntuple", "ntuple")]
-# Every prior with every rollout; the other two parts take turns, so that each goes with each of these.
-PAIRS = [
-    (*get_args(Moves)[(i + j) % 2 :][:1], prior, rollout, ("none", "ntuple")[(i + j // 2) % 2])
-    for (i, prior), (j, rollout) in product(enumerate(PARTS), enumerate(ROLLOUTS))
-]
 # Each prior and each rollout once, with both kinds of moves: every pair compiles a search of its own.
-QUICK = {
-    ("none", "none"), ("scripted", "afterstate"), ("random", "scripted"), ("network", "lookahead"),
-    ("afterstate", "lookahead"), ("lookahead", "afterstate"),
-}  # fmt: skip
 BY_GAME = [
-    *(
-        pytest.param(HIGH_CARD, *pair[:3], "none", marks=() if pair[1:3] in QUICK else pytest.mark.slow)
-        for pair in PAIRS
-        if "ntuple" not in pair[:3]
-    ),
-    *(pytest.param(get_game(name), *parts) for name, *parts in SHIPPED),
-    *(pytest.param(get_game("big_ben"), *pair, marks=pytest.mark.slow) for pair in PAIRS if "ntuple" in pair),
+    (HIGH_CARD, "single", "none", "none", "none"),
+    (HIGH_CARD, "single", "scripted", "afterstate", "none"),
+    (HIGH_CARD, "turn", "random", "scripted", "none"),
+    (HIGH_CARD, "single", "network", "lookahead", "none"),
+    (HIGH_CARD, "turn", "afterstate", "lookahead", "none"),
+    (HIGH_CARD, "turn", "lookahead", "afterstate", "none"),
+    pytest.param(get_game("big_ben"), "turn", "ntuple", "none", "ntuple", marks=pytest.mark.slow),  # as shipped
+    (get_game("russian_bank"), "turn", "ntuple", "ntuple", "ntuple"),  # as shipped
+    pytest.param(get_game("big_ben"), "single", "none", "ntuple", "none", marks=pytest.mark.slow),
+    pytest.param(get_game("big_ben"), "turn", "scripted", "lookahead", "ntuple", marks=pytest.mark.slow),
+    pytest.param(get_game("big_ben"), "single", "ntuple", "afterstate", "ntuple", marks=pytest.mark.slow),
 ]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from card_envs.scaffold.high_card.tests.referee import PACK, Referee
 
 OPTIONS: list[dict[str, Any]] = [{}, {"reward": "win"}]
-EPISODES = {"random": 4000, "greedy": 1000}
+EPISODES = {"random": 1000, "greedy": 250}
 SHORT_EPISODES = {"random": 64, "greedy": 16}
 GOLDEN = {0: "f06cde388ab4581a"}
 COUNTING: set[str] = set()
