@@ -60,8 +60,8 @@ def listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
-    except OSError as error:
-        why = error.strerror
+    except (OSError, UnicodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
         raise ValueError(f"serve: port {port} of {host} can't be had: {why}; take another --port or --host") from None
 
 
