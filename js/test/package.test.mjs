@@ -9,7 +9,8 @@ import { load } from "card-envs";
 for (const name of ["back_alley", "russian_bank", "big_ben"]) {
   test(`${name}: a whole game, and again from its record`, async () => {
     const game = await load(name);
-    assert.deepEqual(game.description.opponents.slice(-2), ["strong", "champion"]);
+    const strongest = game.description.opponents.filter((player) => ["strong", "champion"].includes(player));
+    assert.deepEqual(strongest, ["strong", "champion"]);
     const table = game.deal({ seed: 1 });
     assert.deepEqual(table.view(), game.deal({ seed: 1n }).view());
     assert.notDeepEqual(table.view(), game.deal({ seed: 2 }).view());
