@@ -23,6 +23,8 @@ from pydantic import BaseModel, create_model
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from card_envs.draw import draw
 from card_envs.frontends.serve import _messages as messages
@@ -72,7 +74,7 @@ def make_app(
         lifespan=life,
         responses=failures,
     )
-    service.root_path = root_path
+    app.state.root_path = service.root_path = root_path
     app.add_middleware(BodyLimit, most=service.limits.body)
     app.add_middleware(GZipMiddleware, minimum_size=4096)  # drawings compress to a tenth
     if origins:
@@ -83,8 +85,9 @@ def make_app(
     app.add_exception_handler(HTTPException, _tell_http)
     for operation in OPERATIONS:
         _add(app, operation, service)
+    app.mount("/v1", _nowhere)
     if PAGE.is_dir():
-        app.router.default = StaticFiles(directory=PAGE, html=True)  # for paths without a route
+        app.mount("/", StaticFiles(directory=PAGE, html=True))
     return app
 
 
@@ -210,4 +213,19 @@ async def _tell_http(request: HttpRequest, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     known = {status: code for code, status in messages.STATUS.items() if code in ("unknown", "forbidden", "too_large")}
     code = known.get(error.status_code, "failed" if error.status_code >= 500 else "bad_request")
-    return JSONResponse(Problem(code, str(error.detail)).as_dict(), error.status_code, error.headers)
+    headers = dict(error.headers or {})
+    if error.status_code == 405:
+        headers["Allow"] = ", ".join(_methods(request))
+    return JSONResponse(Problem(code, str(error.detail)).as_dict(), error.status_code, headers)
+
+
+async def _nowhere(scope: Scope, receive: Receive, send: Send) -> None:
+    """Reply 404 for paths without a route, before static files are searched."""
+    raise HTTPException(405 if _methods(HttpRequest(scope)) else 404)
+
+
+def _methods(request: HttpRequest) -> list[str]:
+    """Return the methods of a path; each route knows only its own."""
+    routes = [route for route in request.app.routes if isinstance(route, Route)]
+    path = request.scope["path"].removeprefix(request.app.state.root_path)
+    return sorted({name for route in routes if route.path_regex.match(path) for name in route.methods or ()})
