@@ -76,10 +76,13 @@ def begin_worker() -> None:
     end_with_parent()
 
 
-def end_with_parent() -> None:
+def end_with_parent(end: Callable[[], object] = lambda: os._exit(LOST_PARENT)) -> None:
     """End this process as soon as the one that started it has ended, however it did.
 
     That is a parent of `multiprocessing`, the process that `CARD_ENVS_PARENT` names, or else the present parent.
+
+    Args:
+        end: is called then, in a thread.
     """
     parent = parent_process()
     number = int(os.environ.pop(PARENT, os.getppid()))
@@ -90,7 +93,7 @@ def end_with_parent() -> None:
         else:
             while os.getppid() == number:
                 time.sleep(GLANCE)
-        os._exit(LOST_PARENT)
+        end()
 
     threading.Thread(target=wait, daemon=True).start()
 

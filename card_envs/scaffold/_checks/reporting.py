@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
+import sys
 import traceback
 from pathlib import Path
 from typing import Any
 
 from card_envs.scaffold._checks.findings import Finding
-from card_envs.system.processes import end_with_parent
+from card_envs.system.processes import LOST_PARENT, end_with_parent
 
 ROOT = Path(__file__).parents[3]
 PLACES = re.compile(r" at (\S.*?\.py) \((\d+)\)|^ *File \"(.*?\.py)\", line (\d+)(?:, in (\w+))?", re.MULTILINE)
@@ -24,7 +26,7 @@ class Events:
         self.folder = folder
 
     def write(self, what: str, test: str, finding: Finding) -> None:
-        """Append an event."""
+        """Append an event; several processes may do so."""
         line = {"what": what, "test": test, "file": str(finding.file), "line": finding.line, "text": finding.text}
         with Path(self.file).open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
@@ -36,13 +38,14 @@ class Events:
     def pytest_runtest_logreport(self, report: Any) -> None:
         if report.when == "teardown":
             self.write("ended", report.nodeid, Finding(ROOT, 1, ""))
-        elif report.when == "call" and report.passed:
+        elif report.when == "call" and report.passed and "PYTEST_XDIST_WORKER" not in os.environ:
             self.write("passed", report.nodeid, Finding(ROOT, 1, ""))
-        elif isinstance(report.longrepr, tuple):  # is skipped, and why
+        elif isinstance(report.longrepr, tuple) and "PYTEST_XDIST_WORKER" not in os.environ:  # is skipped, and why
             self.write("skipped", report.nodeid, Finding(ROOT, 1, str(report.longrepr[2]).removeprefix("Skipped: ")))
 
     def pytest_sessionfinish(self) -> None:
-        self.write("done", "", Finding(ROOT, 1, ""))
+        if "PYTEST_XDIST_WORKER" not in os.environ:
+            self.write("done", "", Finding(ROOT, 1, ""))
 
     def pytest_exception_interact(self, node: Any, call: Any, report: Any) -> None:
         file, line, name = getattr(node, "location", (node.nodeid, 0, node.name))
@@ -56,8 +59,16 @@ def pytest_addoption(parser: Any) -> None:
 
 
 def pytest_configure(config: Any) -> None:
-    end_with_parent()
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        end_with_parent(_end_all)
     config.pluginmanager.register(Events(config.getoption("--events"), Path(config.getoption("--sources"))))
+
+
+def _end_all() -> None:
+    """End this process and those that it has started."""
+    if sys.platform != "win32" and os.getpgrp() == os.getpid():  # as `check` starts it
+        os.killpg(0, signal.SIGKILL)
+    os._exit(LOST_PARENT)
 
 
 def locate_error(error: BaseException, test: Finding, folder: Path) -> Finding:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -65,24 +69,36 @@ def run_tests(folder: Path, root: Path, arguments: list[str]) -> tuple[list[Find
         command = [sys.executable, "-m", "pytest", "-q", "-c", str(root / "pyproject.toml"), "-p", "no:cacheprovider"]
         command += ["-p", "card_envs.scaffold._checks.reporting", f"--maxfail={MOST_FAILURES}"]
         command += [f"--events={events}", f"--sources={folder}"]
-        limit = MOST_SECONDS * (SEARCHES_COMPILE if "-k" in arguments else 1)
-        path = os.pathsep.join([*filter(None, sys.path), str(root)])
-        # Not what pytest tells its own processes: the tests would run in another order.
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-        environment |= {"PYTHONPATH": path, PARENT: str(os.getpid())}
-        with output.open("wb") as file:
-            process = subprocess.Popen(
-                [*command, *arguments], cwd=root, stdin=subprocess.DEVNULL, stdout=file, stderr=file, env=environment
-            )
-            try:
-                while process.poll() is None and time.time() - events.stat().st_mtime < limit:
-                    time.sleep(0.1)
-                status = process.poll()
-            finally:
-                process.kill()
-                process.wait()
+        builds = "-k" in arguments
+        limit = MOST_SECONDS * (SEARCHES_COMPILE if builds else 1)
+        if builds and find_spec("xdist") and os.name == "posix":
+            command += ["-n", "2"]
+        with output.open("wb") as file, _running([*command, *arguments], root, file) as process:
+            while process.poll() is None and time.time() - events.stat().st_mtime < limit:
+                time.sleep(0.1)
+            status = process.poll()
         lines = [json.loads(line) for line in events.read_text(encoding="utf-8").splitlines()]
         return _results(lines, status, output, folder, limit)
+
+
+@contextmanager
+def _running(command: list[str], root: Path, output: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a process that is ended afterwards, with those that it has started."""
+    path = os.pathsep.join([*filter(None, sys.path), str(root)])
+    # Not what pytest tells its own processes: the tests would run in another order.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    process = subprocess.Popen(
+        command, cwd=root, stdout=output, stderr=output, stdin=subprocess.DEVNULL,
+        env=environment | {"PYTHONPATH": path, PARENT: str(os.getpid())}, start_new_session=os.name == "posix",
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            if hasattr(os, "killpg") and hasattr(signal, "SIGKILL"):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.kill()
+            process.wait()
 
 
 def _results(
