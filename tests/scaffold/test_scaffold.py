@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -304,6 +305,9 @@ def test_play_without_an_end_is_ended(folder: Path, monkeypatch: pytest.MonkeyPa
     made_faulty(folder, "endless", Fault("rules.py", "    state.hands[seat] &= ~bit", "    while True: pass  # ", ""))
     (found,) = check("endless").findings
     assert re.search(r"test_interpreted_rules\w+: does not end within 40 s$", str(found)), found
+    for file in Path("/proc").glob("[0-9]*/cmdline"):  # of all processes, where there is such a folder
+        with suppress(OSError):  # it has just ended
+            assert b"['endless']" not in file.read_bytes(), "what the test had started still plays"
 
 
 @pytest.mark.processes
