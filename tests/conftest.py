@@ -150,7 +150,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Every test with a parameter `game` runs for all games, unless it names its own.
 
     Those marked `mechanics` test what is the same for all: by default on the smallest game, and as a slow test on one
-    of the others, each test on another one.
+    of the others, each test on another one. Those marked `few_games` compile for long: by default on the smallest game
+    and on a patience, as slow tests on the others.
     """
     named = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
     if "game" in metafunc.fixturenames and not any("game" in names for names in named):
@@ -160,15 +161,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             others = [game for game in games if game != TINY_GAME]
             other = others[zlib.crc32(metafunc.definition.name.encode()) % len(others)]
             marks = {TINY_GAME: (), other: pytest.mark.slow}
+        if metafunc.definition.get_closest_marker("few_games") and len(games) > 1:
+            marks |= {game: pytest.mark.slow for game in games if game != TINY_GAME and not game.is_solitaire}
         metafunc.parametrize("game", [pytest.param(game, id=game.name, marks=marks[game]) for game in marks])
-
-
-def few_games() -> pytest.MarkDecorator:
-    """Run a test that compiles for long by default on the smallest game and on a patience; slow on the others."""
-    games = games_under_test()
-    dear = {game for game in games if game != TINY_GAME and not game.is_solitaire and len(games) > 1}
-    marked = [pytest.param(game, id=game.name, marks=pytest.mark.slow if game in dear else ()) for game in games]
-    return pytest.mark.parametrize("game", marked)
 
 
 def scope_of(nodeid: str) -> str:

@@ -119,7 +119,9 @@ def test_letters_do_not_touch() -> None:
     for letter, (width, _) in STROKES.items():
         twice, path = stroke(letter + letter)
         assert twice == 2 * width + 26
-        assert pixels(_letters(path, twice), 100).any()
+        single = pixels(_letters(stroke(letter)[1], width), 100)
+        double = pixels(_letters(path, twice), 100)
+        assert single.any() and double.any()
     assert stroke("I I")[0] == 0 + 26 + 48 + 0
     assert stroke("\N{SNOWMAN}") == stroke("?")
 

@@ -18,7 +18,7 @@ from card_envs.opponents.policy import Decisions, decisions_at
 from card_envs.opponents.search import SearchPolicy
 from card_envs.opponents.search._candidates import find_macros, new_expansion
 from card_envs.opponents.search._decide import SearchResults
-from tests.conftest import few_games, games_under_test, observed, positions, redealt, some, table_of
+from tests.conftest import games_under_test, observed, positions, redealt, some, table_of
 
 each_solitaire = pytest.mark.parametrize(
     "game", [game for game in games_under_test() if game.is_solitaire], ids=lambda game: game.name
@@ -92,7 +92,7 @@ def ends_of_stretch(game: Game, state: State) -> set[tuple[bytes, int]]:
 # Candidates
 
 
-@few_games()
+@pytest.mark.few_games
 def test_macros_are_all_that_can_be_done_before_something_shows(game: Game) -> None:
     most = max(2 * game.rules.NUM_ACTIONS, 400)
     whole = 0
@@ -117,7 +117,7 @@ def test_macros_are_all_that_can_be_done_before_something_shows(game: Game) -> N
     assert whole > 10
 
 
-@few_games()
+@pytest.mark.few_games
 def test_the_baseline_is_what_greedy_does(game: Game) -> None:
     for state in some(positions(game), 50, seed=3):
         baseline = lists_of(macros_of(game, state, 2 * game.rules.NUM_ACTIONS))[0]
@@ -132,7 +132,7 @@ def test_the_baseline_is_what_greedy_does(game: Game) -> None:
         assert table.needs_deal or table.seat != state.seat or hidden or len(baseline) == MAX_LENGTH
 
 
-@few_games()
+@pytest.mark.few_games
 def test_macros_begin_with_the_actions_to_try(game: Game) -> None:
     most, fewer = max(2 * game.rules.NUM_ACTIONS, 400), 0
     for state in some(positions(game), 30, seed=9):

@@ -30,7 +30,7 @@ from card_envs.record import GameRecord
 from card_envs.reviews import MoveJudge, review, review_policy
 from card_envs.reviews._review import CostSummary, ReviewedMove, ReviewTask, record_decisions, sample_decisions
 from card_envs.scaffold.high_card import GAME as TINY
-from tests.conftest import few_games, play_randomly, positions, redealt, run, short_options, some, untrained
+from tests.conftest import play_randomly, positions, redealt, run, short_options, some, untrained
 
 BY = "search:16"
 TRIES = 400
@@ -68,7 +68,7 @@ def test_the_judges_own_moves_cost_nothing(game: Game) -> None:
     assert not none.any() and not sure.any()
 
 
-@few_games()
+@pytest.mark.few_games
 def test_a_move_that_can_still_be_made_costs_nothing(game: Game) -> None:
     """The judge's line with its first two moves swapped, where that leads to what the seat would see anyway."""
     judge, delayed = MoveJudge(load_opponent(f"{BY},moves=turn", game)), 0
