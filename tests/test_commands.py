@@ -31,7 +31,7 @@ from card_envs.games import GAMES
 from card_envs.opponents import opponent_names
 from card_envs.opponents.names import MODELS
 from card_envs.opponents.policy import ActionValue, Decisions
-from card_envs.options import UnknownOption
+from card_envs.options import UnknownOption, describe_options, parse_options
 from card_envs.play.episode import Episode
 from card_envs.play.narration import hint_text
 from card_envs.scaffold.high_card import GAME
@@ -50,6 +50,22 @@ def view_of(game: Game) -> dict[str, Any]:
 def test_versions() -> None:
     result = CliRunner().invoke(app, ["--version"])
     assert result.exit_code == 0 and result.output.startswith("card_envs ") and "numba" in result.output
+
+
+@pytest.mark.parametrize("game", GAMES.values(), ids=str)
+def test_what_there_is_to_know_of_a_game(game: Game) -> None:
+    """Each command ends well and shows what the game declares."""
+    for words in (("games",), ("games", game.name)):
+        status, shown = run(*words)
+        assert status == 0 and f"{game.name} ({game.title}): {game.rules.NUM_SEATS} seats" in shown
+        assert all(f"{name} stands for {meant}" in shown for name, meant in game.presets.items())
+    assert all(f"option {option} (" in shown for option in describe_options(game.options))
+    status, shown = run("rules", game.name, "--short")
+    assert status == 0 and game.short_rules in shown and all(f"{code}: " in shown for code, _ in game.view.LEGEND)
+    status, shown = run("schema", game.name)
+    assert status == 0 and json.loads(shown) == game.view.SCHEMA
+    status, shown = run("schema", game.name, "--table")
+    assert status == 0 and all(f"`{key}" in shown for key in game.view.SCHEMA["required"])
 
 
 def test_games_and_players_are_completed_at_the_shell() -> None:
@@ -120,6 +136,11 @@ def test_options_are_those_of_the_game(words: list[str], tmp_path: Path, monkeyp
         with pytest.raises(UnknownOption, match=f"unexpected keyword argument '{name}'. The options are "):
             run(command, SOLVED.name, *rest, "-o", option)
     assert not list(tmp_path.iterdir())
+
+
+def test_options_that_are_too_deep_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"option x=\[\[.*…: not JSON: "):
+        parse_options([f"x={'[' * 100_000}"])
 
 
 def test_ctrl_c_does_not_wait_for_a_search(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from tests.conftest import (
     bots_moves,
     differing_fields,
     mixed_batch,
+    new_env,
     observed,
     observed_in_full,
     option_sets,
@@ -422,6 +423,14 @@ def test_questions_fit_the_moves(game: Game) -> None:
         for other in {*range(game.rules.NUM_SEATS)} - {seat}:
             view = game.view.view(state, other)
             assert game.question(view) == "" and game.move_notes(view) == {}
+
+
+@pytest.mark.parametrize("text", [None, 5, b"x", ["turn"], {}])
+def test_moves_that_are_no_text(game: Game, text: Any) -> None:
+    with pytest.raises(ValueError, match="move: expected a text"):
+        new_env(game).parse_move(text)
+    with pytest.raises(ValueError, match="move"):
+        game.view.parse_move(positions(game)[0], text)
 
 
 def write_text_indices(first: int, last: int, states: NDArray[Any], found: NDArray[np.int64]) -> None:

@@ -224,10 +224,25 @@ def test_nothing_works_before_reset(game: Game) -> None:
     env = CardEnv(game)
     for call in (
         lambda: env.observe("player_0"), env.state, env.outcome, env.legal_moves, env.record, env.render,
-        lambda: env.view("player_0"), lambda: env.step(0),
+        lambda: env.view("player_0"), lambda: env.step(0), lambda: env.step(None), env.last, env.agent_iter,
     ):  # fmt: skip
         with pytest.raises(RuntimeError, match=r"reset\(\)"):
             call()
+
+
+@pytest.mark.mechanics
+def test_order_of_calls(game: Game) -> None:
+    """What comes too early or too late says which call is due."""
+    env = fresh(game)
+    play_randomly(env, 1)
+    with pytest.raises(ValueError, match="the only valid action is None"):
+        env.step(0)
+    for _ in env.agent_iter():
+        env.step(None)
+    for call in (env.last, lambda: env.step(None), lambda: env.step(0)):
+        with pytest.raises(RuntimeError, match=r"over for all agents: call reset\(\)"):
+            call()
+    assert env.observe("player_0") and env.outcome()["over"]
 
 
 # Seeds and deals

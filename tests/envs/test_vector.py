@@ -18,10 +18,13 @@ from card_envs.envs._rendering import rendered
 from card_envs.envs.single_agent import SingleSeatEnv
 from card_envs.envs.vector import VectorSeatEnv
 from card_envs.game import Game, Int8s
+from card_envs.games import GAMES
 from card_envs.opponents.policy import Decisions
 from card_envs.opponents.scripted import RandomPolicy
 from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import assert_refused, field_bytes, need_moves, new_env, play_randomly, short_options
+
+MATCH = GAMES["back_alley"]  # an episode has many deals
 
 
 def make(game: Game, num_envs: int, **arguments: Any) -> VectorSeatEnv:
@@ -311,8 +314,7 @@ def test_without_autoreset_ended_tables_have_to_be_reset(game: Game) -> None:
     assert info["action_mask"].any(axis=1).all()
 
 
-@pytest.mark.mechanics
-@pytest.mark.parametrize("short", [True, False])
+@pytest.mark.parametrize(("game", "short"), [(TINY, True), (TINY, False), (MATCH, False)], ids=str)
 def test_deals_are_set_at_tables(game: Game, short: bool) -> None:
     """At all tables, or at each its own; move for move what the single environment plays on these deals."""
     need_moves(game, 2)

@@ -118,6 +118,8 @@ def test_the_text_says_nothing_hidden(game: Game) -> None:
 
 
 def test_seats_and_opponents_are_checked() -> None:
+    with pytest.raises(RuntimeError, match=r"call reset\(\) first"):
+        TextEnv(HIGH_CARD).legal_moves()
     with pytest.raises(ValueError, match="seat: expected"):
         TextEnv(HIGH_CARD, seat=5)
     with pytest.raises(ValueError, match="option trump"):

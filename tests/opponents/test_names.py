@@ -18,7 +18,7 @@ from card_envs.games import GAMES, get_game
 from card_envs.opponents import load_opponent, opponent_names
 from card_envs.opponents._levels import levels
 from card_envs.opponents.about import about, comparisons, figures_of
-from card_envs.opponents.names import folder_of, load_cached, name_of_folder, parse, split_names
+from card_envs.opponents.names import folder_of, load_cached, name_of_folder, parse, phase_templates, split_names
 from card_envs.opponents.networks.folder import (
     load_network,
 )
@@ -390,6 +390,12 @@ def test_shipped_players_do_not_take_back_their_moves(game: Game) -> None:
             env.step(actions)
             under_way &= env.done == 0
         assert undone / moves < 1 / 200, name
+
+
+def test_only_one_player_is_split_by_phase() -> None:
+    assert phase_templates("bidding", "greedy", ["ppo"]) == (("bidding=", "+greedy"), ("bidding=greedy+", ""))
+    with pytest.raises(ValueError, match=r"bidding=ppo\+greedy: a player that combines two can't be split by phase"):
+        phase_templates("bidding", "greedy", ["ppo", "bidding=ppo+greedy"])
 
 
 def test_lists_of_names_are_split_between_them() -> None:

@@ -79,3 +79,6 @@ def test_what_cannot_be_played_is_refused_and_changes_nothing(game: Game) -> Non
         with pytest.raises(ValueError, match=rf"moves: number \d+ at table {table} is illegal"):
             episodes.log.restore({**good, "moves": moves})
         assert shown(episodes) == before
+    with pytest.raises(ValueError, match=r"episodes: expected arrays .*lengths, moves; got moves"):
+        episodes.log.restore({"moves": good["moves"]})
+    assert shown(episodes) == before

@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,10 @@ from card_envs.__main__ import app
 from card_envs.envs._replay import replay, verify
 from card_envs.envs.aec import env_with
 from card_envs.frontends.terminal import _waiting
-from card_envs.frontends.terminal._play import SHORT, play_game
+from card_envs.frontends.terminal._play import SHORT, find_move, play_game
 from card_envs.frontends.terminal._watch import Screen, watch_game, watch_record
 from card_envs.game import Game
+from card_envs.games import GAMES
 from card_envs.opponents import load_opponent
 from card_envs.opponents.policy import ActionValue, Decisions, decisions_at
 from card_envs.opponents.search import why_not
@@ -350,6 +352,9 @@ def test_watching_stops_where_the_game_was_left(game: Game) -> None:
     assert headers(shown)[:3] == [0, 1, 2] and "Left before the end" in shown
     with pytest.raises(ValueError, match="seats 0 to"):
         watch_record(FILE, game, 9, Screen(Console(), 0))
+    other = next(other for other in GAMES.values() if other != game)
+    with pytest.raises(ValueError, match=f"a record of {game.name}, not of {other.name}"):
+        watch_record(FILE, other, 0, Screen(Console(), 0))
 
 
 @pytest.mark.mechanics
@@ -363,6 +368,13 @@ def test_the_commands(game: Game) -> None:
     assert headers(run("watch", game.name, "--opponents", "random", text="\n\nq\n")) == [0, 1, 2]
     assert headers(run("watch", "--replay", "game.json", "--delay", "0"))
     assert "expected a game" in run("watch")
+
+
+def test_a_move_is_known_by_its_first_letters() -> None:
+    sitting = SimpleNamespace(legal_moves=lambda: ["turn", "F1-P3", "F1-P10"])
+    assert find_move(sitting, "T") == "turn" and find_move(sitting, "f1p3") == "F1-P3"  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="'f1' may be F1-P3, F1-P10: type more of it"):
+        find_move(sitting, "f1")  # type: ignore[arg-type]
 
 
 def test_help_says_what_the_moves_mean_and_rules_what_the_game_is(game: Game) -> None:

@@ -198,6 +198,7 @@ FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
     "unknown key": (edit_card(lambda card: card.update(surprise=1)), "surprise"),
     "unknown architecture": (edit_card(lambda card: card.update(architecture="lstm")), "architecture"),
     "other layers": (edit_card(lambda card: card.update(hidden=[24, 17])), WEIGHTS_FILE),
+    "no layers": (edit_card(lambda card: card.update(hidden=[])), "hidden"),
     "other layout": (edit_card(lambda card: card.update(layout="0" * 16)), "layout"),
     "tampered": (flip, WEIGHTS_FILE),
     "truncated with its hash": (
@@ -213,6 +214,7 @@ FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
     "another network": (
         edit_tensors(lambda tensors: tensors.update({"layer2.bias": tensors["layer2.bias"] + np.float16(1)})), "golden",
     ),
+    "float64": (edit_tensors(lambda tensors: tensors.update({"layer0.bias": np.zeros(16)})), "layer0.bias|float16"),
     "bfloat16": (lambda folder: retype(folder, "BF16"), WEIGHTS_FILE),
 }  # fmt: skip
 
