@@ -544,6 +544,19 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
             generate(plan, folder, format=form)
 
 
+def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
+    plan, precious = Plan(HIGH_CARD, ("greedy",), 20), tmp_path / "precious"
+    precious.write_text("precious")
+    generate(plan, tmp_path / "games")
+    (part,) = (tmp_path / "games" / "data").iterdir()
+    for target in (precious, Path("nowhere")):
+        part.unlink()
+        part.symlink_to(target)
+        with pytest.raises(ValueError, match=f"holds {part.name}, which is no file of its own"):
+            generate(plan, tmp_path / "games")
+    assert precious.read_text() == "precious"
+
+
 @pytest.mark.processes
 def test_the_example_clones_a_player(tmp_path: Path) -> None:
     pytest.importorskip("torch")

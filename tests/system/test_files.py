@@ -145,6 +145,16 @@ def test_what_is_no_json(text: bytes, tmp_path: Path) -> None:
         read_json(path)
 
 
+def test_values_beyond_all_measure_are_named_in_messages() -> None:
+    deep: list[object] = []
+    for _ in range(10_000):
+        deep = [deep]
+    assert files.short_repr("x" * 10**6) == repr("x" * 10**6)[:200]
+    assert [files.short_repr(value) for value in (deep, 10**5000)] == [
+        f"a {kind} too large to show" for kind in ("list", "int")
+    ]
+
+
 def test_outputs_are_checked_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check_output(None)
     check_output(tmp_path / "new.json")

@@ -496,7 +496,9 @@ async def test_tables_and_streams_are_bounded(game: Game, tmp_path: Path) -> Non
     with pytest.raises(Problem, match="streams"):
         await events(seats, tokens[0])
     assert await ask(seats, "leave", token=tokens[1]) == {"left": True}
-    await ask(seats, "table", **asked)
+    together = await ask(seats, "table", **asked, players=[None] * game.rules.NUM_SEATS)
+    with pytest.raises(Problem, match="others play here"):
+        await ask(seats, "leave", token=together["seats"][0]["token"])
     seats.stop()
 
 

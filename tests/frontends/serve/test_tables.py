@@ -190,3 +190,16 @@ async def test_broken_tables_are_told(text: str, tmp_path: Path) -> None:
         await ask(seats, "position", token=token)
     assert file.read_bytes() == before
     seats.stop()
+
+
+async def test_tables_are_not_read_through_links(tmp_path: Path) -> None:
+    seats = seats_of(tmp_path / "tables")
+    token = await sit_down(seats)
+    seats.stop()
+    file = tmp_path / "tables" / f"{token[:16]}.jsonl"
+    file.rename(tmp_path / "elsewhere")
+    file.symlink_to(tmp_path / "elsewhere")
+    seats = seats_of(tmp_path / "tables")
+    with pytest.raises(Problem, match="the table's file can't be read"):
+        await ask(seats, "position", token=token)
+    seats.stop()
