@@ -28,7 +28,7 @@ gpu: $(VENV)/dev  ## the tests of a GPU; build/gpu.jsonl has what each reported 
 	$(BIN)/python -u -m pytest -m gpu -n $(or $(WORKERS),auto) -v --report-log build/gpu.jsonl tests/engine/test_gpu.py tests/training
 
 page: $(VENV)/dev  ## whole games clicked through on the server's page, where there is a Chromium
-	$(BIN)/python -m pytest -m slow tests/frontends/page
+	$(BIN)/python -m pytest -n 2 -m slow tests/frontends/page
 
 check: $(VENV)/dev  ## lint, words, layers of imports, and types
 	$(BIN)/ruff check .
