@@ -24,7 +24,7 @@ from card_envs.opponents.scripted import RandomPolicy
 from card_envs.scaffold.high_card import GAME as TINY
 from tests.conftest import assert_refused, field_bytes, need_moves, new_env, play_randomly, short_options
 
-MATCH = GAMES["back_alley"]  # an episode has many deals
+MATCH = max(GAMES.values(), key=lambda game: game.rules.NUM_SEATS)  # an episode has many deals
 
 
 def make(game: Game, num_envs: int, **arguments: Any) -> VectorSeatEnv:
