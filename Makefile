@@ -87,7 +87,7 @@ $(VENV)/dev: $(VENV)/train
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,sb3,serve,open-spiel,onnx,dev]'
 	touch $@
 
-# Without torch, which these tests do without: for some Pythons it comes with gigabytes of CUDA.
+# These tests need no torch, which for some Pythons comes with gigabytes of CUDA.
 $(VENV)/quick: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@

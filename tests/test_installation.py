@@ -19,7 +19,7 @@ from tests.release import untried
 from training.config import load_config, recipes
 
 ROOT = Path(__file__).parents[1]
-OLDEST_GB = 10  # of disk, most of them for CUDA: 8.3 at most in November 2026
+OLDEST_GIB = 10  # of disk, most of them for CUDA: 8.3 at most in November 2026
 GAME = load_config(ROOT / "configs" / "quickstart.toml").game
 WITHOUT = """
 import runpy, sys
@@ -117,11 +117,11 @@ print(card_envs.load_opponent("ppo", env.game).advise(env.view(env.agent_selecti
 def test_the_oldest_stated_versions_work(tmp_path: Path) -> None:
     """In an environment of their own: play, compare, train a little.
 
-    That torch brings CUDA: gigabytes, which are fetched, unpacked and then deleted.
+    The oldest torch comes with CUDA: gigabytes that are fetched, unpacked and deleted.
     """
     free = shutil.disk_usage(tmp_path).free / 2**30
-    if free < OLDEST_GB:
-        pytest.skip(f"{free:.0f} GiB of disk are free in {tmp_path}; an old torch with CUDA takes {OLDEST_GB}")
+    if free < OLDEST_GIB:
+        pytest.skip(f"{free:.0f} GiB of disk are free in {tmp_path}; an old torch with CUDA takes {OLDEST_GIB} GiB")
     venv.create(tmp_path / "venv", with_pip=True)
     python = tmp_path / "venv" / "bin" / "python"
     command = [python, "-m", "pip", "install", "--quiet", "--no-cache-dir", ROOT, *oldest()]

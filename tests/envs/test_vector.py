@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from functools import partial
+from itertools import product
 from typing import Any
 
 import gymnasium
@@ -314,7 +315,7 @@ def test_without_autoreset_ended_tables_have_to_be_reset(game: Game) -> None:
     assert info["action_mask"].any(axis=1).all()
 
 
-@pytest.mark.parametrize(("game", "short"), [(TINY, True), (TINY, False), (MATCH, False)], ids=str)
+@pytest.mark.parametrize(("game", "short"), list(product((TINY, MATCH), (True, False))), ids=str)
 def test_deals_are_set_at_tables(game: Game, short: bool) -> None:
     """At all tables, or at each its own; move for move what the single environment plays on these deals."""
     need_moves(game, 2)

@@ -121,22 +121,19 @@ def test_what_is_optional_is_handed_on() -> None:
 
 
 def test_a_player_of_two_has_the_values_of_the_one_that_decides() -> None:
-    actions = TINY.rules.NUM_ACTIONS
     decisions = decisions_at(TINY, some(positions(TINY), 20))
-    search = SearchPolicy(TINY, 4, threads=1)
+    search, greedy = SearchPolicy(TINY, 4, threads=1), ScriptedPolicy("greedy")
     chosen, values = search.act_and_evaluate(decisions, np.random.default_rng(0))
     assert values is not None
-    for inside, searches in ((range(actions), True), (range(0), False)):  # all decisions are the search's, or none
-        both = PhasedPolicy(inside, search, ScriptedPolicy("greedy"))
-        played, known = both.act_and_evaluate(decisions, np.random.default_rng(0))
-        only = both.evaluate(decisions, np.random.default_rng(0))
-        if searches:
-            assert known is not None and only is not None and np.array_equal(played, chosen)
-            for of_both in (known, only):
-                assert np.array_equal(of_both.chosen, values.chosen)
-        else:
-            assert known is only is None
-            assert np.array_equal(played, decisions.bot_moves("greedy"))
+    searching = PhasedPolicy(range(TINY.rules.NUM_ACTIONS), search, greedy)
+    played, estimates = searching.act_and_evaluate(decisions, np.random.default_rng(0))
+    assert np.array_equal(played, chosen)
+    for of_both in (estimates, searching.evaluate(decisions, np.random.default_rng(0))):
+        assert of_both is not None and np.array_equal(of_both.chosen, values.chosen)
+    scripted = PhasedPolicy(range(0), search, greedy)
+    played, estimates = scripted.act_and_evaluate(decisions, np.random.default_rng(0))
+    assert np.array_equal(played, decisions.bot_moves("greedy"))
+    assert estimates is None and scripted.evaluate(decisions, np.random.default_rng(0)) is None
 
 
 @pytest.mark.parametrize("given", [Acts(TINY), last_legal])

@@ -302,15 +302,16 @@ def test_faults_are_found_in_their_places(folder: Path, kind: str) -> None:
 @pytest.mark.parametrize("kind", PLAYED)
 def test_faults_in_play_are_found(folder: Path, kind: str) -> None:
     name = f"played_{list(PLAYED).index(kind)}"
-    file, line = made_faulty(folder, name, PLAYED[kind])
-    if PLAYED[kind].group:
-        arguments = groups(importlib.import_module(name).GAME, file.parent, ROOT)[PLAYED[kind].group]
+    fault = PLAYED[kind]
+    file, line = made_faulty(folder, name, fault)
+    if fault.group:
+        arguments = groups(importlib.import_module(name).GAME, file.parent, ROOT)[fault.group]
         findings, *_ = run_tests(file.parent, ROOT, arguments)
     else:
         findings = check(name).findings
     found = [str(finding) for finding in findings]
-    where = "tests/" if PLAYED[kind].at == "" else f"{file}:{line}: "
-    assert any(where in finding and PLAYED[kind].said in finding for finding in found), found
+    where = "tests/" if fault.at == "" else f"{file}:{line}: "
+    assert any(where in finding and fault.said in finding for finding in found), found
 
 
 @pytest.mark.processes

@@ -150,9 +150,8 @@ def test_values_beyond_all_measure_are_named_in_messages() -> None:
     for _ in range(10_000):
         deep = [deep]
     assert files.short_repr("x" * 10**6) == repr("x" * 10**6)[:200]
-    assert [files.short_repr(value) for value in (deep, 10**5000)] == [
-        f"a {kind} too large to show" for kind in ("list", "int")
-    ]
+    assert files.short_repr(deep) == "a list too large to show"
+    assert files.short_repr(10**5000) == "a int too large to show"
 
 
 def test_outputs_are_checked_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -214,7 +214,10 @@ FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
     "another network": (
         edit_tensors(lambda tensors: tensors.update({"layer2.bias": tensors["layer2.bias"] + np.float16(1)})), "golden",
     ),
-    "float64": (edit_tensors(lambda tensors: tensors.update({"layer0.bias": np.zeros(16)})), "layer0.bias|float16"),
+    "float64": (
+        edit_tensors(lambda tensors: tensors.update({"layer0.bias": np.zeros(HIDDEN[0])})),
+        "expected float16 or float32",
+    ),
     "bfloat16": (lambda folder: retype(folder, "BF16"), WEIGHTS_FILE),
 }  # fmt: skip
 
