@@ -69,7 +69,7 @@ BUILT = ROOT / "js" / "built"
 ONLY = "CARD_ENVS_TEST_GAME"  # the package of the only game to test; processes that tests start see it as well
 
 # Their tests share what takes long to make: a server, a trained network, a library, a copy of the checkout.
-SHARING = {f"test_{name}.py" for name in ("clients", "documents", "library", "page", "scaffold")}
+SHARING = {f"test_{name}.py" for name in ("clients", "documents", "library", "scaffold")}
 # Besides the games', those that take longest.
 LONG = re.compile(r"tests/training/|serve/test_guard|test_(console|documents|library|scaffold)\.py$")
 

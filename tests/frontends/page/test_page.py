@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import threading
 import urllib.request
 import zlib
 from collections.abc import Collection, Iterator
@@ -29,7 +28,7 @@ from card_envs.record import GameRecord
 from tests.conftest import games_under_test, npm_install, program, short_options
 
 playwright = pytest.importorskip("playwright.sync_api", reason="the page's tests need playwright")
-uvicorn = pytest.importorskip("uvicorn", reason="the page's tests need the extra `serve`")
+pytest.importorskip("uvicorn", reason="the page's tests need the extra `serve`")
 
 pytestmark = pytest.mark.slow
 SIZES = {"phone": (390, 844), "desk": (1280, 800)}
@@ -48,18 +47,11 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Of a server with all games."""
     from card_envs.frontends.serve._command import make_service
     from card_envs.frontends.serve._limits import Limits
-    from card_envs.frontends.serve.app import make_app
+    from tests.frontends.serving import serving
 
     names = [game.name for game in games_under_test()]
-    seats = make_service(tmp_path_factory.mktemp("tables"), names, [], Limits(), allow_deals=True)
-    server = uvicorn.Server(uvicorn.Config(make_app(seats), port=0, log_level="warning"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        assert thread.is_alive()
-    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    server.should_exit = True
-    thread.join()
+    with serving(make_service(tmp_path_factory.mktemp("tables"), names, [], Limits(), allow_deals=True)) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 @pytest.fixture(scope="module")
@@ -579,7 +571,7 @@ def test_screen_readers_are_told(page: Any, game: Game) -> None:
         assert place.get_attribute("aria-label")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The script of axe-core, which finds faults of accessibility."""
     folder = tmp_path_factory.mktemp("axe")

@@ -179,9 +179,10 @@ def test_friends_play_and_watch(page: Any, game: Game, address: str, browser: An
                 break
             listed = watcher.locator("#log li").count()
             mover.locator("#moves button:enabled").last.click()
+            for one in (page, friend, watcher):  # at once: not when somebody else has moved
+                one.wait_for_function(f"() => document.querySelectorAll('#log li').length > {listed}", timeout=8000)
             mover.wait_for_selector("#table:not([data-state=yours]), #moves button:enabled")
             if number < 2:
-                watcher.wait_for_function(f"() => document.querySelectorAll('#log li').length > {listed}")
                 shot(watcher, "watched", game.name, str(number))
                 assert "seat" in watcher.inner_text("#status").lower()
             if number > 6:

@@ -23,6 +23,7 @@ const MOST_SAID = 8; // of the last moves
 const WATCH = "watch="; // begins the hash of a link to watch
 const GAME = "game="; // and of one to a finished game
 const WAIT = 20; // seconds for the others, before asking again
+const GLANCE = 1; // the same where friends play, who are seen to move one by one
 const LONGEST = 8000; // milliseconds in which the moves of the others are shown: many pass quicker
 
 let games = []; // of the server
@@ -159,8 +160,8 @@ async function lookOn(secret) {
     $("status").replaceChildren(...(found.problem ? [found.problem] : played.slice(-game.seats).reverse().flatMap(told)));
   }, goesOn);
   if (!isOver) return;
-  await replay(await ask(`${path}/record`), epoch);
-  await goTo(live.turn);
+  const ended = await ask(`${path}/record`);
+  await replay(ended, epoch, ended.moves.length);
 }
 
 /** Take the seat of a token; the address keeps it, so that a reload comes back to the table. */
@@ -192,6 +193,7 @@ function openTable(position) {
   $("table").hidden = $("leave").hidden = false;
   window.scrollTo(0, 0);
   $("log").replaceChildren();
+  played = [];
   $("paced").hidden = $("save").hidden = $("moves").hidden = !token;
   $("chair").hidden = Boolean(token);
   $("invite").hidden = !linksOf(token);
@@ -270,10 +272,10 @@ async function open() {
   });
 }
 
-/** Step through a record from its beginning, unless something else was begun since. */
-async function replay(found, now) {
+/** Step through a record, from its beginning or after the first `at` moves, unless something else was begun since. */
+async function replay(found, now, at = 0) {
   const { moves } = await ask("v1/replay", { record: found, seat: 0, since: 0 });
-  const position = await ask(drawn("v1/replay"), { record: found, seat: 0, at: 0 });
+  const position = await ask(drawn("v1/replay"), { record: found, seat: 0, at });
   if (now !== epoch) return;
   record = found;
   live = { ...position, moves, turn: found.moves.length };
@@ -309,8 +311,12 @@ async function follow(position, steps = []) {
   if (forced) setTimeout(() => now === epoch && live === position && !isBack() && move(forced), Number($("pace").value));
   if (position.your_turn || position.outcome.over || position.problem) return;
   const since = position.turn;
-  const later = await ask(seatPath({ wait: WAIT, since }));
-  if (now !== epoch) return;
+  const wait = isAlone(position) ? WAIT : GLANCE;
+  let later;
+  do {
+    later = await ask(seatPath({ wait, since }));
+    if (now !== epoch) return;
+  } while (later.turn === since && !later.problem);
   await follow(later, between(since, later.turn));
 }
 
@@ -348,7 +354,7 @@ async function act(what, body, then) {
 
 function move(text) {
   const { turn } = live;
-  return act("moves", { move: text, turn, wait: 10 }, (reply) => follow(reply, between(turn, reply.turn)));
+  return act("moves", { move: text, turn, wait: isAlone(live) ? 10 : 0 }, (reply) => follow(reply, between(turn, reply.turn)));
 }
 
 const undo = () => act("undo", { turn: live.turn }, async (reply) => {
