@@ -466,7 +466,8 @@ def test_kills_at_random_moments_change_nothing(tmp_path: Path) -> None:
         process = start([*arguments, *resume])
         try:
             if rng.random() < 0.75 or not resume:  # while it trains; else while it starts
-                wait_for_lines(process, log, 1 + (log.read_text().count("\n") if resume else 0))
+                # The first checkpoint lies between the second line, after the untrained network's, and the third.
+                wait_for_lines(process, log, 1 + log.read_text().count("\n") if resume else 3)
                 time.sleep(rng.uniform(0, 0.2))
             else:
                 time.sleep(rng.uniform(0, 4))
