@@ -178,9 +178,11 @@ def test_friends_play_and_watch(page: Any, game: Game, address: str, browser: An
             if mover.get_attribute("#table", "data-state") == "over":
                 break
             listed = watcher.locator("#log li").count()
-            mover.locator("#moves button:enabled").last.click()
-            for one in (page, friend, watcher):  # at once: not when somebody else has moved
-                one.wait_for_function(f"() => document.querySelectorAll('#log li').length > {listed}", timeout=8000)
+            with mover.expect_request("**/moves?*") as sent:
+                mover.locator("#moves button:enabled").last.click()
+            assert sent.value.post_data_json["wait"] == 0  # seen at once, not when somebody else has moved
+            for one in (page, friend, watcher):
+                one.wait_for_function(f"() => document.querySelectorAll('#log li').length > {listed}")
             mover.wait_for_selector("#table:not([data-state=yours]), #moves button:enabled")
             if number < 2:
                 shot(watcher, "watched", game.name, str(number))
